@@ -16,12 +16,13 @@ import keras
 import numpy as np
 import torch
 
-from keras_attn_zoo.commands.options import add_precision_argument
+from keras_attn_zoo.bodies import TransformerBackbone
+from keras_attn_zoo.cli.options import add_precision_argument
 from keras_attn_zoo.devices import devices_of, leads, using
-from keras_attn_zoo.experiments.precision import policy, resolve
-from keras_attn_zoo.experiments.tabular import markdown_table
-from keras_attn_zoo.models import TransformerBackbone, Translator
+from keras_attn_zoo.runs.precision import policy, resolve
+from keras_attn_zoo.studies.tabular import markdown_table
 from keras_attn_zoo.training.adam import Adam
+from keras_attn_zoo.translators import Translator
 
 
 def translator(width, options):

@@ -23,11 +23,11 @@ import keras
 from train import built, in_turn, system_of, translator
 from translate import compiled_search
 
-from keras_attn_zoo.backends import choose_backend, is_out_of_memory
-from keras_attn_zoo.commands.options import add_override_argument, add_precision_argument
-from keras_attn_zoo.experiments.memory import on_cpu
-from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.tabular import markdown_table
+from keras_attn_zoo.cli.options import add_override_argument, add_precision_argument
+from keras_attn_zoo.runs.memory import on_cpu
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.studies.tabular import markdown_table
+from keras_attn_zoo.support.backends import choose_backend, is_out_of_memory
 
 BACKEND = keras.config.backend()
 DEFAULT = ["transformer", "previous-context", "previous-weight", "accumulated-weight", "energy-accumulation"]

@@ -22,12 +22,12 @@ import numpy as np
 from keras import ops
 from measure import BACKEND, Call, side_by_side
 
-from keras_attn_zoo.commands.options import add_precision_argument
-from keras_attn_zoo.experiments.precision import policy, resolve
-from keras_attn_zoo.experiments.tabular import markdown_table
+from keras_attn_zoo.bodies import TransformerBackbone
+from keras_attn_zoo.bodies.backbone import lexicon_inputs
+from keras_attn_zoo.cli.options import add_precision_argument
 from keras_attn_zoo.layers import LatentAlignmentHead
-from keras_attn_zoo.models import TransformerBackbone
-from keras_attn_zoo.models.backbone import lexicon_inputs
+from keras_attn_zoo.runs.precision import policy, resolve
+from keras_attn_zoo.studies.tabular import markdown_table
 
 
 def plain(head, inputs):

@@ -18,11 +18,11 @@ import keras
 import numpy as np
 from measure import BACKEND, Call, side_by_side
 
-from keras_attn_zoo.commands.options import add_precision_argument
-from keras_attn_zoo.experiments.precision import policy, resolve
-from keras_attn_zoo.experiments.tabular import markdown_table
+from keras_attn_zoo.cli.options import add_precision_argument
 from keras_attn_zoo.layers import ATTENTIONS, get_attention
-from keras_attn_zoo.layers.common.normalizers import NORMALIZERS
+from keras_attn_zoo.layers.base.normalizers import NORMALIZERS
+from keras_attn_zoo.runs.precision import policy, resolve
+from keras_attn_zoo.studies.tabular import markdown_table
 
 LAYERS = [*ATTENTIONS, "multi_head/sparsemax", "multi_head/entmax15"]
 

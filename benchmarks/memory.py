@@ -15,7 +15,7 @@ from pathlib import Path
 import keras
 
 import keras_attn_zoo as kaz
-from keras_attn_zoo.experiments.tabular import markdown_table
+from keras_attn_zoo.studies.tabular import markdown_table
 
 PRESET = Path(__file__).resolve().parent.parent / "presets" / "transformer_tatoeba_de_en"
 WORDS = ("ich", "habe", "gestern", "im", "Park", "einen", "alten", "Freund", "getroffen", "und", "lange", "gelacht")

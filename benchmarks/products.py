@@ -12,13 +12,13 @@ import keras
 import numpy as np
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from keras_attn_zoo.commands.options import add_override_argument
+from keras_attn_zoo.cli.options import add_override_argument
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.experiments.bodies import BODIES
-from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.system import parse_settings
-from keras_attn_zoo.experiments.tabular import markdown_table
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.runs.body_settings import BODIES
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.runs.system import parse_settings
+from keras_attn_zoo.studies.tabular import markdown_table
+from keras_attn_zoo.translators import Translator
 
 # PyTorch's products, and the place of their first factor among the arguments.
 PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1, "mv": 0, "addmv": 1}

@@ -18,19 +18,19 @@ import tempfile
 import time
 from pathlib import Path
 
-from keras_attn_zoo.backends import BACKENDS
-from keras_attn_zoo.commands.options import add_override_argument, add_precision_argument, settings_from_options
-from keras_attn_zoo.experiments.tabular import markdown_table
-from keras_attn_zoo.models.preset_registry import find_preset
+from keras_attn_zoo.cli.options import add_override_argument, add_precision_argument, settings_from_options
+from keras_attn_zoo.presets.preset_registry import find_preset
+from keras_attn_zoo.studies.tabular import markdown_table
+from keras_attn_zoo.support.backends import BACKENDS
 
 TOKENIZERS = "transformer_tatoeba_de_en"
 
 
 def save_random(folder, options):
     """Save a translator with random weights; return its number of parameters."""
-    from keras_attn_zoo.experiments.bodies import BODIES
-    from keras_attn_zoo.experiments.named_systems import SYSTEMS
-    from keras_attn_zoo.models import Translator
+    from keras_attn_zoo.runs.body_settings import BODIES
+    from keras_attn_zoo.runs.named_systems import SYSTEMS
+    from keras_attn_zoo.translators import Translator
 
     system = SYSTEMS["transformer"].override(**settings_from_options(options))
     preprocessor = Translator.from_preset(TOKENIZERS).preprocessor

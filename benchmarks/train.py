@@ -14,24 +14,24 @@ import time
 
 import numpy as np
 
-from keras_attn_zoo.backends import choose_backend
+from keras_attn_zoo.support.backends import choose_backend
 
 # What the command line sets up.
 choose_backend(job="training")
 
 import keras  # noqa: E402
 
-from keras_attn_zoo.commands.options import (  # noqa: E402
+from keras_attn_zoo.cli.options import (  # noqa: E402
     add_override_argument,
     add_precision_argument,
     settings_from_options,
 )
-from keras_attn_zoo.experiments.bodies import BODIES  # noqa: E402
-from keras_attn_zoo.experiments.named_systems import SYSTEMS  # noqa: E402
-from keras_attn_zoo.experiments.precision import policy, resolve  # noqa: E402
-from keras_attn_zoo.experiments.tabular import markdown_table  # noqa: E402
-from keras_attn_zoo.models import Translator  # noqa: E402
+from keras_attn_zoo.runs.body_settings import BODIES  # noqa: E402
+from keras_attn_zoo.runs.named_systems import SYSTEMS  # noqa: E402
+from keras_attn_zoo.runs.precision import policy, resolve  # noqa: E402
+from keras_attn_zoo.studies.tabular import markdown_table  # noqa: E402
 from keras_attn_zoo.training.adam import Adam  # noqa: E402
+from keras_attn_zoo.translators import Translator  # noqa: E402
 
 
 class Clock(keras.callbacks.Callback):

@@ -16,10 +16,10 @@ import keras
 import numpy as np
 from train import built, system_of
 
-from keras_attn_zoo.commands.options import add_override_argument, add_precision_argument
+from keras_attn_zoo.cli.options import add_override_argument, add_precision_argument
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.tabular import markdown_table
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.studies.tabular import markdown_table
 
 
 def compiled_search(model, batch, beams, options):

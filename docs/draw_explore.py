@@ -121,7 +121,7 @@ def draw(name, models, browser, other=None):
 
 def named(folder, model, name):
     """A link to the folder of a model; the page calls it by the last part of its path."""
-    from keras_attn_zoo.models.preset_registry import find_preset
+    from keras_attn_zoo.presets.preset_registry import find_preset
 
     link = Path(folder) / name
     link.symlink_to(Path(find_preset(model)).resolve())
@@ -136,7 +136,7 @@ def main():
     parser.add_argument("--sentence", help="instead of those that the pictures have")
     options = parser.parse_args()
     models = {**MODELS, **dict(one.split("=", 1) for one in options.models)}
-    from keras_attn_zoo.backends import choose_backend
+    from keras_attn_zoo.support.backends import choose_backend
 
     choose_backend(None)
     from tests.explore.chromium import Browser

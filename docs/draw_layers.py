@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from keras import ops
 
-from keras_attn_zoo.analysis.pictures import plot_attentions
 from keras_attn_zoo.layers import ATTENTIONS, get_attention
+from keras_attn_zoo.viewing.attention_pictures import plot_attentions
 from tests.layers.references import REFERENCES
 
 SOURCE = ["die", "Bäuerin", "füttert", "die", "Gänse"]

@@ -40,8 +40,8 @@ def without_text(recipe, pair=None):
 
     From English, for a language pair of that direction.
     """
-    from keras_attn_zoo.commands.pictures import EXAMPLE, PAIR
-    from keras_attn_zoo.experiments.paper_tables import PaperTable
+    from keras_attn_zoo.cli.plot import EXAMPLE, PAIR
+    from keras_attn_zoo.studies.paper_tables import PaperTable
 
     def filled(line):
         for there, made in zip(PAIR, MADE[::-1] if (pair or "").startswith("en-") else MADE, strict=True):
@@ -59,7 +59,7 @@ def without_text(recipe, pair=None):
 
 def scale_of(out):
     """The scale of the runs in a folder, which its tables name; None as published."""
-    from keras_attn_zoo.files import kind_of, read_json
+    from keras_attn_zoo.support.files import kind_of, read_json
 
     tables = out / "tables.json"
     return read_json(tables).get("scale") if kind_of(tables) == "file" else None
@@ -72,13 +72,13 @@ def write_one(name, recipe, out):
     """
     from make import shrink
 
-    from keras_attn_zoo.commands.pictures import PAIR, draw_pictures
-    from keras_attn_zoo.errors import UserError
-    from keras_attn_zoo.experiments.comparison import expand
-    from keras_attn_zoo.experiments.paper_cells import Runs
-    from keras_attn_zoo.experiments.paper_files import write_tables
-    from keras_attn_zoo.experiments.paper_page import write_page
-    from keras_attn_zoo.experiments.result_files import check_folder
+    from keras_attn_zoo.cli.plot import PAIR, draw_pictures
+    from keras_attn_zoo.studies.comparison import expand
+    from keras_attn_zoo.studies.paper_cells import Runs
+    from keras_attn_zoo.studies.paper_files import write_tables
+    from keras_attn_zoo.studies.paper_page import write_page
+    from keras_attn_zoo.studies.result_files import check_folder
+    from keras_attn_zoo.support.errors import UserError
 
     check_folder(out, recipe)
     of_text = [file for file, line in recipe.pictures.items() if PAIR[0] in line]
@@ -118,8 +118,8 @@ def main():
     options = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.path.insert(0, str(ROOT / "presets"))
-    from keras_attn_zoo.backends import choose_backend
-    from keras_attn_zoo.errors import UserError
+    from keras_attn_zoo.support.backends import choose_backend
+    from keras_attn_zoo.support.errors import UserError
 
     choose_backend(None)
     scripts = sorted(path.stem for path in (ROOT / "recipes").glob("*.py"))

@@ -6,8 +6,8 @@ python docs/write_settings.py
 import re
 from pathlib import Path
 
-from keras_attn_zoo.experiments.system import SETTINGS
-from keras_attn_zoo.files import write_text
+from keras_attn_zoo.runs.system import SETTINGS
+from keras_attn_zoo.support.files import write_text
 
 DOCUMENT = Path(__file__).parent / "settings.md"
 

@@ -10,9 +10,9 @@ import textwrap
 from pathlib import Path
 
 from keras_attn_zoo import layers
-from keras_attn_zoo.files import write_text
 from keras_attn_zoo.layers import ATTENTIONS, AttentionLayer, get_attention
-from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
+from keras_attn_zoo.layers.base.headed_attention import HeadedAttention
+from keras_attn_zoo.support.files import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "docs" / "layers.md", ROOT / "docs" / "builder.md"]

@@ -10,49 +10,57 @@ package does not import it any earlier than necessary.
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
+
+from keras_attn_zoo.support.earlier_names import EarlierNames
 
 if TYPE_CHECKING:
     from keras_attn_zoo import (
-        analysis,
+        bodies,
+        corpora,
         data,
         decoding,
         devices,
         evaluation,
-        experiments,
-        explore,
         layers,
-        models,
-        synthetic,
+        runs,
+        studies,
         training,
+        translators,
+        viewing,
     )
     from keras_attn_zoo.decoding import BeamSearch
     from keras_attn_zoo.layers import get_attention
-    from keras_attn_zoo.models import Translator
+    from keras_attn_zoo.translators import Translator
 
 __version__ = "0.1.0"
 
 _SUBPACKAGES = (
-    "analysis",
+    "bodies",
+    "corpora",
     "data",
     "decoding",
     "devices",
     "evaluation",
-    "experiments",
-    "explore",
     "layers",
-    "models",
-    "synthetic",
+    "runs",
+    "studies",
     "training",
+    "translators",
+    "viewing",
 )
 # Public names of subpackages that are available here as well.
-_NAMES = {"BeamSearch": "decoding", "Translator": "models", "get_attention": "layers"}
+_NAMES = {"BeamSearch": "decoding", "Translator": "translators", "get_attention": "layers"}
+_EARLIER_SUBPACKAGES = ("analysis", "experiments", "explore", "models", "synthetic")
+
+sys.meta_path.append(EarlierNames())
 
 __all__ = ["__version__", *_NAMES, *_SUBPACKAGES]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _SUBPACKAGES:
+    if name in _SUBPACKAGES or name in _EARLIER_SUBPACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _NAMES:
         return getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)

@@ -5,7 +5,7 @@ import shlex
 import textwrap
 from pathlib import Path
 
-from keras_attn_zoo.errors import counted
+from keras_attn_zoo.support.errors import counted
 
 LANGUAGES = {"de": "German", "en": "English"}
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
@@ -24,7 +24,7 @@ def card(name, facts, command, text):
         command: the command line that trained it, as a list.
         text: what `presets.toml` says of the corpus and the training.
     """
-    from keras_attn_zoo.models.preset_registry import size_of
+    from keras_attn_zoo.presets.preset_registry import size_of
 
     source, target = LANGUAGES[facts["source"]], LANGUAGES[facts["target"]]
     scores, search, training = facts["scores"], facts["search"], facts["training"]
@@ -156,7 +156,7 @@ def _wrapped(command):
 
 def table(presets):
     """The lines of the table of all presets."""
-    from keras_attn_zoo.models.preset_registry import size_of
+    from keras_attn_zoo.presets.preset_registry import size_of
 
     rows = [[*COLUMNS], ["---", "---", *["---:"] * (len(COLUMNS) - 2)]]
     for name, facts in presets.items():

@@ -7,7 +7,7 @@
   python presets/make.py page
 
 `train` trains one preset after the other and resumes interrupted runs. `build` stores the best round of each run in
-int8, measures the stored model, writes `presets/NAME` and its entry in `keras_attn_zoo/models/presets.json`, and then
+int8, measures the stored model, writes `presets/NAME` and its entry in `keras_attn_zoo/presets/presets.json`, and then
 the page. `measure` measures presets that are there again, on one machine, without their runs. `policies` prints how
 many translations differ in other dtype policies. `page` writes the cards, and the table and the pictures of
 `docs/presets.md`, from the registry.
@@ -82,15 +82,15 @@ class Recipe:
 
     def trained(self):
         """The system that `command` trains."""
-        from keras_attn_zoo.experiments.named_systems import SYSTEMS
-        from keras_attn_zoo.experiments.system import parse_settings
+        from keras_attn_zoo.runs.named_systems import SYSTEMS
+        from keras_attn_zoo.runs.system import parse_settings
 
         return SYSTEMS[self.system].override(**parse_settings(self.assignments))
 
 
 def recipes(file=HERE / "presets.toml"):
     """Return the presets of `presets.toml` by name, and its other tables: facts of the corpus and the training."""
-    from keras_attn_zoo.experiments.named_systems import SYSTEMS
+    from keras_attn_zoo.runs.named_systems import SYSTEMS
 
     text = tomllib.loads(file.read_text("utf-8"))
     found = {}
@@ -134,9 +134,9 @@ def measure_all(options, chosen, text):
 
 def build_one(recipe, run, options, text):
     """Store, measure and describe one preset; return its scores."""
-    from keras_attn_zoo.experiments.loading import load_translator
-    from keras_attn_zoo.experiments.run_folder import RunFolder
-    from keras_attn_zoo.files import atomic_path
+    from keras_attn_zoo.runs.loading import load_translator
+    from keras_attn_zoo.runs.run_folder import RunFolder
+    from keras_attn_zoo.support.files import atomic_path
 
     check_settings(recipe, run)
     with atomic_path(HERE / recipe.name) as folder:
@@ -159,8 +159,8 @@ def build_one(recipe, run, options, text):
 
 def measure_again(recipe, options, text):
     """Measure a preset that stands there; return its scores."""
-    from keras_attn_zoo.files import atomic_path, read_json
-    from keras_attn_zoo.models.preset_registry import REGISTRY
+    from keras_attn_zoo.presets.preset_registry import REGISTRY
+    from keras_attn_zoo.support.files import atomic_path, read_json
 
     facts = read_json(REGISTRY)["presets"][recipe.name]
     with atomic_path(HERE / recipe.name) as folder:
@@ -187,8 +187,8 @@ def describe(folder, recipe, facts, precision, options, text):
 
 def with_card(folder, recipe, facts, precision, text):
     """Write the card of a preset; return what is known of it, with the records of the card and its pictures."""
-    from keras_attn_zoo.files import write_text
-    from keras_attn_zoo.models.preset_registry import CARD, PICTURES
+    from keras_attn_zoo.presets.preset_registry import CARD, PICTURES
+    from keras_attn_zoo.support.files import write_text
 
     command = recipe.command(Path("tatoeba"), Path("runs") / recipe.name, precision)
     write_text(folder / CARD, card(recipe.name, facts, command, text))
@@ -198,8 +198,8 @@ def with_card(folder, recipe, facts, precision, text):
 
 def register(name, facts, text):
     """Enter a preset in the registry; return its scores as text."""
-    from keras_attn_zoo.files import read_json, write_json
-    from keras_attn_zoo.models.preset_registry import REGISTRY
+    from keras_attn_zoo.presets.preset_registry import REGISTRY
+    from keras_attn_zoo.support.files import read_json, write_json
 
     presets = {**read_json(REGISTRY)["presets"], name: facts}
     write_json(REGISTRY, {"presets": {one: presets[one] for one in text["presets"] if one in presets}})
@@ -208,8 +208,8 @@ def register(name, facts, text):
 
 def check_settings(recipe, run):
     """Raise if a run was trained with other settings than `presets.toml` has, which its card would then show."""
-    from keras_attn_zoo.errors import UserError
-    from keras_attn_zoo.experiments.run_folder import RunFolder
+    from keras_attn_zoo.runs.run_folder import RunFolder
+    from keras_attn_zoo.support.errors import UserError
 
     wanted, found = (dataclasses.asdict(system) for system in (recipe.trained(), RunFolder(run).system()))
     parts = ("backbone", "data", "training")
@@ -226,23 +226,23 @@ def _differ(wanted, found, part, key):
 
 def loaded_from(folder):
     """Names of the files that a preset is loaded from."""
-    from keras_attn_zoo.checksums import CHECKSUMS, read_checksums
+    from keras_attn_zoo.support.checksums import CHECKSUMS, read_checksums
 
     return [CHECKSUMS, *read_checksums(folder / CHECKSUMS)]
 
 
 def records(folder, names):
     """Size and SHA-256 of files of a preset."""
-    from keras_attn_zoo.checksums import sha256
+    from keras_attn_zoo.support.checksums import sha256
 
     return {name: {"size": (folder / name).stat().st_size, "sha256": sha256(folder / name)} for name in names}
 
 
 def draw_attention(folder, facts):
     """Draw the attention of the sentence of all cards."""
-    from keras_attn_zoo.analysis.pictures import plot_attention
-    from keras_attn_zoo.experiments.loading import load_translator
-    from keras_attn_zoo.experiments.word_alignment import sentence_picture
+    from keras_attn_zoo.runs.loading import load_translator
+    from keras_attn_zoo.runs.word_alignment import sentence_picture
+    from keras_attn_zoo.viewing.attention_pictures import plot_attention
 
     translator = load_translator(folder)
     layers = layers_of(facts["alignment"], translator.backbone)
@@ -253,8 +253,8 @@ def draw_attention(folder, facts):
 
 def draw_curve(folder, run):
     """Draw the curve of the training."""
-    from keras_attn_zoo.analysis.pictures import plot_curves
-    from keras_attn_zoo.experiments.curves import curves
+    from keras_attn_zoo.runs.curves import curves
+    from keras_attn_zoo.viewing.attention_pictures import plot_curves
 
     found = {
         name: next(iter(curves([run], key).values()))
@@ -283,8 +283,8 @@ def shrink(picture):
 
 def write_cards(found, text):
     """Write the cards of all presets from the registry."""
-    from keras_attn_zoo.files import read_json
-    from keras_attn_zoo.models.preset_registry import REGISTRY
+    from keras_attn_zoo.presets.preset_registry import REGISTRY
+    from keras_attn_zoo.support.files import read_json
 
     for name, facts in read_json(REGISTRY)["presets"].items():
         recipe = found[name]
@@ -294,7 +294,7 @@ def write_cards(found, text):
 
 def print_policies(options, chosen):
     """Print the table of the translations that differ in other dtype policies."""
-    from keras_attn_zoo.experiments.tabular import markdown_table
+    from keras_attn_zoo.studies.tabular import markdown_table
 
     found = {one.name: translated_otherwise(HERE / one.name, one, options, COMPARED) for one in chosen}
     headings = ["preset", *(f"`{policy}`" for policy in POLICIES)]
@@ -303,15 +303,15 @@ def print_policies(options, chosen):
 
 def write_page():
     """Write the parts of docs/presets.md that are made from the registry."""
-    from keras_attn_zoo.files import read_json, write_text
-    from keras_attn_zoo.models.preset_registry import REGISTRY
+    from keras_attn_zoo.presets.preset_registry import REGISTRY
+    from keras_attn_zoo.support.files import read_json, write_text
 
     write_text(PAGE, with_presets(PAGE.read_text("utf-8"), read_json(REGISTRY)["presets"]))
 
 
 def main():
     """Parse the command line."""
-    from keras_attn_zoo.backends import BACKENDS, choose_backend
+    from keras_attn_zoo.support.backends import BACKENDS, choose_backend
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("train", "build", "measure", "policies", "page"))

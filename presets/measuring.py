@@ -12,8 +12,8 @@ POLICIES = "mixed_bfloat16", "bfloat16", "mixed_float16", "float16"
 
 def history(run):
     """What a run knows of its training, and how it scored before its weights were rounded."""
-    from keras_attn_zoo.experiments.run_folder import RunFolder
-    from keras_attn_zoo.experiments.scoring import training_summary
+    from keras_attn_zoo.runs.run_folder import RunFolder
+    from keras_attn_zoo.runs.scoring import training_summary
 
     run = RunFolder(run)
     scores, summary = run.read_scores()["test"], training_summary(run)
@@ -35,8 +35,8 @@ def measure(folder, recipe, options):
     from keras_attn_zoo.data.text_files import TSVFile
     from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
     from keras_attn_zoo.evaluation.text_scores import score_text
-    from keras_attn_zoo.experiments.loading import load_translator
-    from keras_attn_zoo.processor import processor_name
+    from keras_attn_zoo.runs.loading import load_translator
+    from keras_attn_zoo.support.processor import processor_name
 
     translator = load_translator(folder)
     search = translator.search_settings
@@ -70,7 +70,7 @@ def measure(folder, recipe, options):
 def translated_otherwise(folder, recipe, options, count):
     """Return by policy how many of the first test sentences are translated otherwise than in float32."""
     from keras_attn_zoo.data.text_files import TSVFile
-    from keras_attn_zoo.models import Translator
+    from keras_attn_zoo.translators import Translator
 
     text = TSVFile(options.corpus / "test.tsv.gz", int(recipe.reversed), int(not recipe.reversed))
     sources = [source for source, _ in itertools.islice(text, count)]
@@ -84,7 +84,7 @@ def align(translator, recipe, options):
     if options.links is None:
         return None, None
     from keras_attn_zoo.data.words import as_sentence
-    from keras_attn_zoo.experiments.word_alignment import align_by_layer
+    from keras_attn_zoo.runs.word_alignment import align_by_layer
 
     pairs, gold = read_links(options.links, recipe)
     preprocessor = translator.preprocessor

@@ -63,12 +63,12 @@ How the paper is read:
 
 import sys
 
-from keras_attn_zoo.commands.recipe import run_recipe
-from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.named_systems import LATENT, LATENT_RNN, RNN_6_LAYERS, TOP_6, transformer
-from keras_attn_zoo.experiments.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
-from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
-from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.cli.recipe import run_recipe
+from keras_attn_zoo.runs.named_systems import LATENT, LATENT_RNN, RNN_6_LAYERS, TOP_6, transformer
+from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingSettings
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
 
 DATA = DataSettings(
     vocabulary_size=50000, joint=True, max_words=100, max_tokens=100, sentences_per_batch=None, tokens_per_batch=4096

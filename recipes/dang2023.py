@@ -42,12 +42,12 @@ How the paper is read (it used OpenNMT-py and says little about what was left at
 
 import sys
 
-from keras_attn_zoo.commands.recipe import run_recipe
-from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.named_systems import transformer
-from keras_attn_zoo.experiments.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, PaperTable
-from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
-from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.cli.recipe import run_recipe
+from keras_attn_zoo.runs.named_systems import transformer
+from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingSettings
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, PaperTable
 
 DATA = DataSettings(vocabulary_size=8000, sentences_per_batch=256)
 TRAINING = TrainingSettings(epochs=50, validations_per_epoch=1, learning_rate=1e-3)

@@ -42,11 +42,11 @@ How the paper is read:
 import dataclasses
 import sys
 
-from keras_attn_zoo.commands.recipe import run_recipe
-from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.paper_tables import BETTER, Contrast, Examples, Finding, Line, PaperTable
-from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
-from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.cli.recipe import run_recipe
+from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingSettings
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.studies.paper_tables import BETTER, Contrast, Examples, Finding, Line, PaperTable
 
 BACKBONE = {"embedding_dim": 256, "hidden_dim": 512, "cell": "gru", "readout": "linear"}
 DATA = DataSettings(vocabulary_size=8000, min_words=4, max_words=30)

@@ -33,11 +33,11 @@ How the paper is read:
 
 import sys
 
-from keras_attn_zoo.commands.recipe import run_recipe
-from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.named_systems import TRANSFORMER_ATTENTIONS, transformer
-from keras_attn_zoo.experiments.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
-from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings
+from keras_attn_zoo.cli.recipe import run_recipe
+from keras_attn_zoo.runs.named_systems import TRANSFORMER_ATTENTIONS, transformer
+from keras_attn_zoo.runs.settings import DataSettings, SearchSettings
+from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
 
 DATA = DataSettings(vocabulary_size=20000, joint=True, sentences_per_batch=None, tokens_per_batch=9600)
 SEARCH = SearchSettings(beams=12, length_penalty=1.0)

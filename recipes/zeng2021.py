@@ -61,12 +61,12 @@ How its section on other tasks is read, which is short:
 
 import sys
 
-from keras_attn_zoo.commands.recipe import run_recipe
-from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.named_systems import RAN, TRANSFORMER_ATTENTIONS, transformer
-from keras_attn_zoo.experiments.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
-from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings
-from keras_attn_zoo.experiments.tasks import settings_of_task
+from keras_attn_zoo.cli.recipe import run_recipe
+from keras_attn_zoo.runs.named_systems import RAN, TRANSFORMER_ATTENTIONS, transformer
+from keras_attn_zoo.runs.settings import DataSettings, SearchSettings
+from keras_attn_zoo.runs.tasks import settings_of_task
+from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
 
 DATA = DataSettings(
     vocabulary_size=40000, joint=True, max_words=256, max_tokens=256, sentences_per_batch=None, tokens_per_batch=9600

@@ -43,9 +43,9 @@ def corpus():
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory, corpus):
     """A trained and scored run folder; tests leave its system, log and "test" scores as they are."""
-    from keras_attn_zoo.experiments.loading import load_translator
-    from keras_attn_zoo.experiments.scoring import score_run
-    from keras_attn_zoo.experiments.training import train_system
+    from keras_attn_zoo.runs.loading import load_translator
+    from keras_attn_zoo.runs.scoring import score_run
+    from keras_attn_zoo.runs.training import train_system
     from tests.tiny_run import TINY
 
     folder = tmp_path_factory.mktemp("runs") / "tiny"
@@ -57,7 +57,7 @@ def trained(tmp_path_factory, corpus):
 @pytest.fixture
 def softmaxes(monkeypatch):
     """A list with an entry for every softmax of attention weights that is computed."""
-    from keras_attn_zoo.layers.common import normalizers
+    from keras_attn_zoo.layers.base import normalizers
 
     softmax, calls = normalizers.NORMALIZERS["softmax"], []
 

@@ -3,8 +3,8 @@
 import json
 import shutil
 
-from keras_attn_zoo.experiments.run_folder import RunFolder, translations_checksum
-from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.runs.run_folder import RunFolder, translations_checksum
+from keras_attn_zoo.runs.system import System
 
 REFERENCES = [f"the {colour} house {number} is here today" for colour in ("red", "blue") for number in range(15)]
 WRONG = [line.replace("house", "dog") for line in REFERENCES]

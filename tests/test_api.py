@@ -182,8 +182,8 @@ def test_public_signatures_are_annotated(path):
 
 
 def test_registered_names():
-    from keras_attn_zoo.experiments.named_systems import SYSTEMS
     from keras_attn_zoo.layers import ATTENTIONS
+    from keras_attn_zoo.runs.named_systems import SYSTEMS
 
     assert set(ATTENTIONS) >= ATTENTION_NAMES
     assert set(SYSTEMS) == SYSTEM_NAMES

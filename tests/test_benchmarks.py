@@ -10,8 +10,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.experiments.memory import on_cpu
-from keras_attn_zoo.models import TransformerBackbone
+from keras_attn_zoo.bodies import TransformerBackbone
+from keras_attn_zoo.runs.memory import on_cpu
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 PRESET = str(BENCHMARKS.parent / "presets" / "uniform_tatoeba_de_en")

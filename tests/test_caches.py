@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo import backends, caches
-from keras_attn_zoo.caches import create, who_else_writes
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.catalogue import mtdata_source
+from keras_attn_zoo.corpora import mtdata_source
+from keras_attn_zoo.support import backends, caches
+from keras_attn_zoo.support.caches import create, who_else_writes
+from keras_attn_zoo.support.errors import UserError
 
 OTHER = 54321
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs owners and modes")
@@ -242,7 +242,7 @@ def test_what_is_turned_off_or_elsewhere_stays_so(environment):
 
 
 COMPILE = """
-from keras_attn_zoo.backends import choose_backend
+from keras_attn_zoo.support.backends import choose_backend
 choose_backend("jax")
 import jax
 for number in range(8):

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.cli import build_parser
-from keras_attn_zoo.commands import recipe
-from keras_attn_zoo.commands.comparison import system_names
-from keras_attn_zoo.commands.guard import guarded
-from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.system import parse_settings
+from keras_attn_zoo.cli import build_parser, recipe
+from keras_attn_zoo.cli.guard import guarded
+from keras_attn_zoo.cli.run_comparison import system_names
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.runs.system import parse_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "keras_attn_zoo"
@@ -53,46 +52,26 @@ def test_the_architecture_lists_every_file_that_names_a_backend():
     assert listed == found
 
 
-# Who may import whom, of docs/architecture.md; everybody may use what stands in `BELOW_ALL`.
-BELOW_ALL = {
-    *("caches", "checksums", "choices", "discarding", "errors", "escapes", "extras", "files", "locks", "messages"),
-    "types",
-    "unfinished",
-}
+# Who may import whom, of docs/architecture.md.
 ARROWS = {
-    "choices": set(),
-    "processor": set(),
-    "errors": set(),
-    "escapes": set(),
-    "types": set(),
-    "messages": {"escapes"},
-    "discarding": set(),
-    "files": {"discarding", "errors", "processor", "unfinished"},
-    "unfinished": set(),
-    "caches": {"errors", "files"},
-    "checksums": {"errors", "files"},
-    "locks": {"discarding", "errors", "files"},
-    "fetching": {"checksums", "errors", "files", "types"},
-    "backends": {"caches", "errors", "files", "processor"},
-    "extras": {"backends", "errors"},
-    "process": {"backends", "errors", "escapes", "unfinished"},
-    "numerics": {"processor", "types"},
-    "layers": {"choices", "errors", "extras", "numerics", "processor", "types"},
-    "decoding": BELOW_ALL | {"processor"},
-    "devices": BELOW_ALL | {"backends"},
-    "data": BELOW_ALL | {"devices"},
-    "evaluation": BELOW_ALL | {"data"},
-    "synthetic": BELOW_ALL,
-    "training": BELOW_ALL | {"devices", "evaluation", "numerics", "processor"},
-    "analysis": BELOW_ALL | {"data", "evaluation"},
-    "explore": BELOW_ALL | {"analysis", "data", "evaluation"},
-    "models": BELOW_ALL
-    | {"devices", "fetching", "layers", "numerics", "decoding", "training", "data", "evaluation", "explore"}
-    | {"processor"},
+    "support": set(),
+    "kernels": {"support"},
+    "layers": {"kernels", "support"},
+    "decoding": {"support"},
+    "devices": {"support"},
+    "data": {"devices", "support"},
+    "evaluation": {"data", "support"},
+    "training": {"devices", "evaluation", "kernels", "support"},
+    "viewing": {"data", "evaluation", "support"},
+    "presets": {"data", "devices", "support"},
+    "bodies": {"data", "kernels", "layers", "presets", "support"},
+    "runtime": {"data", "devices", "kernels", "layers", "support"},
+    "corpora": {"data", "devices", "evaluation", "support"},
 }
-ARROWS["experiments"] = ARROWS.keys() - {"process"}
-ARROWS["commands"] = ARROWS.keys() | {"experiments"}
-ARROWS["cli"] = {"commands"}
+ARROWS["translators"] = ARROWS.keys() - {"corpora", "devices"}
+ARROWS["runs"] = set(ARROWS)
+ARROWS["studies"] = ARROWS.keys() - {"bodies", "decoding", "kernels", "layers", "presets", "runtime", "translators"}
+ARROWS["cli"] = set(ARROWS)
 ARROWS["__main__"] = {"cli"}
 
 

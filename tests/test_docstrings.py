@@ -104,7 +104,7 @@ def test_examples(module, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("module", [name for name, needs_translator in MODULES.items() if needs_translator])
 def test_examples_with_a_translator(module, trained, tmp_path, monkeypatch):
-    from keras_attn_zoo.models import Translator
+    from keras_attn_zoo.translators import Translator
 
     monkeypatch.chdir(tmp_path)
     Path("my_preset").symlink_to(trained / "best")

@@ -10,13 +10,13 @@ import shutil
 
 import pytest
 
-from keras_attn_zoo.analysis.canvas import wrapped
-from keras_attn_zoo.escapes import in_csv, in_html, in_latex, in_markdown, printable
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.table import read_results, results_table
-from keras_attn_zoo.experiments.tabular import csv_text
-from keras_attn_zoo.explore.page import Page
-from keras_attn_zoo.messages import shown
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.studies.table import read_results, results_table
+from keras_attn_zoo.studies.tabular import csv_text
+from keras_attn_zoo.support.escapes import in_csv, in_html, in_latex, in_markdown, printable
+from keras_attn_zoo.support.messages import shown
+from keras_attn_zoo.viewing.canvas import wrapped
+from keras_attn_zoo.viewing.page import Page
 from tests.explore import samples
 
 # Each is what some target would do something for.

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.checksums import check_sum, read_checksums, write_checksums
+from keras_attn_zoo.corpora.corpus import corpus_from_files
 from keras_attn_zoo.data import compressed_files
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import read_alignments
-from keras_attn_zoo.experiments.corpora import corpus_from_files
-from keras_attn_zoo.files import (
+from keras_attn_zoo.support.checksums import check_sum, read_checksums, write_checksums
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import (
     atomic_files,
     atomic_path,
     kind_of,
@@ -26,7 +26,7 @@ from keras_attn_zoo.files import (
     write_json,
     write_text,
 )
-from keras_attn_zoo.locks import locked
+from keras_attn_zoo.support.locks import locked
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.extras import CORPORA, EXTRAS, TASKS, TRANSLATE
+from keras_attn_zoo.support.extras import CORPORA, EXTRAS, TASKS, TRANSLATE
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -76,7 +76,10 @@ def test_every_layer_works_with_keras_and_numpy_alone():
         ("kaz.Translator", "keras_attn_zoo.models needs keras-hub, sentencepiece"),
         ("kaz.BeamSearch", "keras_attn_zoo.decoding needs keras-hub"),
         ("import keras_attn_zoo.evaluation.text_scores", "keras_attn_zoo.evaluation.text_scores needs sacrebleu"),
-        ("import keras_attn_zoo.analysis.pictures", "keras_attn_zoo.analysis.pictures needs matplotlib"),
+        (
+            "import keras_attn_zoo.viewing.attention_pictures",
+            "keras_attn_zoo.viewing.attention_pictures needs matplotlib",
+        ),
         ("kaz.data.Subwords(b'')", "a subword model needs sentencepiece"),
     ],
 )

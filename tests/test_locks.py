@@ -10,9 +10,9 @@ import types
 
 import pytest
 
-from keras_attn_zoo import locks
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.locks import locked
+from keras_attn_zoo.support import locks
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.locks import locked
 
 
 def test_a_folder_in_use_is_refused_with_process_and_host(tmp_path, caplog):
@@ -41,7 +41,8 @@ def test_a_folder_in_use_is_refused_with_process_and_host(tmp_path, caplog):
 
 def test_the_lock_of_a_process_that_has_ended_is_taken_over(tmp_path):
     script = (
-        "import os, sys; from keras_attn_zoo.locks import locked\nwith locked(sys.argv[1]): os.kill(os.getpid(), 9)"
+        "import os, sys; from keras_attn_zoo.support.locks import locked\n"
+        "with locked(sys.argv[1]): os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", script, tmp_path / "run"], check=False).returncode == -9
     holder = json.loads((tmp_path / "run" / ".lock").read_text())

@@ -8,7 +8,7 @@ import select
 import termios
 import time
 
-from keras_attn_zoo.messages import PACKAGE, progress_bar, shown
+from keras_attn_zoo.support.messages import PACKAGE, progress_bar, shown
 
 LOG = logging.getLogger("keras_attn_zoo.some.module")
 

@@ -50,7 +50,7 @@ def test_external_links_are_found_where_sphinx_does_not_look(monkeypatch, capsys
     assert capsys.readouterr().out == f"CITATION.cff: {broken}: status 404\n"
 
 
-WORD_LISTS = {"keras_attn_zoo/synthetic/lexicon.py", "keras_attn_zoo/synthetic/grammar.py"}
+WORD_LISTS = {"keras_attn_zoo/corpora/synthetic/lexicon.py", "keras_attn_zoo/corpora/synthetic/grammar.py"}
 WRITTEN = [
     path
     for folder in ("keras_attn_zoo", "recipes", "benchmarks", "presets", "tests", "docs", ".")

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.text_scores import score_text
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.scoring import score_run
-from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.models import Translator, preset_registry
-from keras_attn_zoo.models.preset_registry import CHECKOUT, check_published
+from keras_attn_zoo.presets import preset_registry
+from keras_attn_zoo.presets.preset_registry import CHECKOUT, check_published
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.runs.scoring import score_run
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import Translator
 from tests.shared_files import of_another_backend
 from tests.tiny_run import TINY, make_pairs
 

@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.commands.parser import Parser
-from keras_attn_zoo.commands.pictures import PICTURES
-from keras_attn_zoo.commands.text_options import scoring_options
-from keras_attn_zoo.experiments.bodies import BODIES
-from keras_attn_zoo.experiments.catalogue.listing import find_corpus
-from keras_attn_zoo.experiments.measures import measure
-from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.paper_cells import Runs
-from keras_attn_zoo.experiments.paper_findings import compare
-from keras_attn_zoo.experiments.paper_tables import BETTER, LEVEL, WORSE, PaperTable
-from keras_attn_zoo.experiments.table import COLUMNS
+from keras_attn_zoo.cli.parser import Parser
+from keras_attn_zoo.cli.plot import PICTURES
+from keras_attn_zoo.cli.text_options import scoring_options
+from keras_attn_zoo.corpora.named_corpora import find_corpus
+from keras_attn_zoo.runs.body_settings import BODIES
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.studies.measures import measure
+from keras_attn_zoo.studies.paper_cells import Runs
+from keras_attn_zoo.studies.paper_findings import compare
+from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, WORSE, PaperTable
+from keras_attn_zoo.studies.table import COLUMNS
 
 RECIPES = sorted((Path(__file__).parents[1] / "recipes").glob("*.py"))
 SMALL = {

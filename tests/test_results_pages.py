@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from keras_attn_zoo.analysis.pictures import plot_curves
-from keras_attn_zoo.experiments.paper_cells import Runs
-from keras_attn_zoo.experiments.paper_files import write_tables
-from keras_attn_zoo.experiments.paper_findings import compare
-from keras_attn_zoo.experiments.paper_tables import PaperTable
+from keras_attn_zoo.studies.paper_cells import Runs
+from keras_attn_zoo.studies.paper_files import write_tables
+from keras_attn_zoo.studies.paper_findings import compare
+from keras_attn_zoo.studies.paper_tables import PaperTable
+from keras_attn_zoo.viewing.attention_pictures import plot_curves
 from tests.made_runs import make_run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -143,9 +143,7 @@ def test_pictures_of_a_sentence_of_the_text_are_drawn_again(writer, made_runs, m
         plot_curves({"a": ([1, 2], [1.0, 2.0])}, out / file, "loss")
     shutil.copytree(out / "transformer", out / "previous-context")
     drawn = []
-    monkeypatch.setattr(
-        "keras_attn_zoo.commands.pictures.draw_pictures", lambda recipe, *_: drawn.append(recipe.pictures)
-    )
+    monkeypatch.setattr("keras_attn_zoo.cli.plot.draw_pictures", lambda recipe, *_: drawn.append(recipe.pictures))
     monkeypatch.syspath_prepend(ROOT / "presets")
     writer.write_one("rosendahl2021", dataclasses.replace(recipe, pictures=pictures), out)
     german, english = writer.MADE

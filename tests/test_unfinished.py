@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from keras_attn_zoo import unfinished
-from keras_attn_zoo.files import atomic_files, write_text
+from keras_attn_zoo.support import unfinished
+from keras_attn_zoo.support.files import atomic_files, write_text
 
 KILLED = """
 import os, signal, sys
-from keras_attn_zoo.files import atomic_files, atomic_path, open_output
+from keras_attn_zoo.support.files import atomic_files, atomic_path, open_output
 write = {"file": open_output, "folder": atomic_path, "files": lambda path: atomic_files(path, last="b")}[sys.argv[1]]
 with write(sys.argv[2]) as aside:
     if sys.argv[1] == "folder":

@@ -9,16 +9,11 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from keras_attn_zoo.bodies import RNNBackbone, TransformerBackbone
 from keras_attn_zoo.data.subwords import train_subwords
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.layers import ATTENTIONS
-from keras_attn_zoo.models import (
-    RNNBackbone,
-    TransformerBackbone,
-    TranslationPreprocessor,
-    TranslationTokenizer,
-    Translator,
-)
+from keras_attn_zoo.translators import TranslationPreprocessor, TranslationTokenizer, Translator
 from tests.layers.cases import CASES, Case
 from tests.layers.references import REFERENCES
 from tests.weights import fill_weights

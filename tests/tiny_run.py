@@ -5,11 +5,11 @@ import gzip
 
 import pytest
 
+from keras_attn_zoo.corpora.corpus import Corpus
 from keras_attn_zoo.data.splits import Splits
 from keras_attn_zoo.evaluation.alignments import Alignment
-from keras_attn_zoo.experiments.corpora import Corpus
-from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
-from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingSettings
+from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.training.run_log import RunLog
 
 WORDS = {"rot": "red", "blau": "blue", "haus": "house", "hund": "dog", "katze": "cat", "geht": "goes", "läuft": "runs"}

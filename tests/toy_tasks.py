@@ -12,9 +12,10 @@ import time
 import keras
 import numpy as np
 
+from keras_attn_zoo.bodies import TransformerBackbone
 from keras_attn_zoo.layers import ATTENTIONS, get_attention
-from keras_attn_zoo.models import TransformerBackbone, Translator
 from keras_attn_zoo.training.schedules import InverseSquareRoot
+from keras_attn_zoo.translators import Translator
 
 WORDS, LENGTH = 12, 10
 START, END, FIRST = 2, 3, 4

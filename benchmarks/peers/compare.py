@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(FOLDER)]
 
 from records import add_page_arguments, append, fill, machine, read  # noqa: E402
 
-from keras_attn_zoo.experiments.tabular import markdown_table  # noqa: E402
+from keras_attn_zoo.studies.tabular import markdown_table  # noqa: E402
 
 # Wherever a library may have dropout, all contenders have it.
 _DROPOUT = {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}

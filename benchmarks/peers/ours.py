@@ -7,7 +7,7 @@ import sys
 import numpy as np
 from protocol import random_batch, refuse_cpu, serve
 
-from keras_attn_zoo.backends import choose_backend
+from keras_attn_zoo.support.backends import choose_backend
 
 PRECISION, DEVICE, JOB = sys.argv[1:]
 choose_backend(os.environ["KERAS_BACKEND"], JOB)
@@ -15,10 +15,10 @@ choose_backend(os.environ["KERAS_BACKEND"], JOB)
 import keras  # noqa: E402
 
 from keras_attn_zoo.decoding import BeamSearch  # noqa: E402
-from keras_attn_zoo.experiments.bodies import BODIES  # noqa: E402
-from keras_attn_zoo.experiments.named_systems import SYSTEMS  # noqa: E402
-from keras_attn_zoo.models import Translator  # noqa: E402
+from keras_attn_zoo.runs.body_settings import BODIES  # noqa: E402
+from keras_attn_zoo.runs.named_systems import SYSTEMS  # noqa: E402
 from keras_attn_zoo.training.adam import Adam  # noqa: E402
+from keras_attn_zoo.translators import Translator  # noqa: E402
 
 refuse_cpu(DEVICE, str(keras.ops.zeros(1).device))
 keras.config.set_dtype_policy("mixed_bfloat16" if PRECISION == "bfloat16" else "float32")

@@ -10,10 +10,10 @@ import numpy as np
 from keras import ops
 from plain_weights import LONGEST, SUBWORDS
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import write_json
-from keras_attn_zoo.models import Translator
-from keras_attn_zoo.models.marian.export import check_standard
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import write_json
+from keras_attn_zoo.translators import Translator
+from keras_attn_zoo.translators.marian.marian_export import check_standard
 
 # The attentions of a layer: their names in the arrays, and ours.
 PARTS = {

@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT), str(FOLDER)]
 
 from records import add_page_arguments, append, fill, machine, read  # noqa: E402
 
-from keras_attn_zoo.experiments.tabular import markdown_table  # noqa: E402
+from keras_attn_zoo.studies.tabular import markdown_table  # noqa: E402
 
 BACKENDS = ("jax", "tensorflow", "torch")
 # What the names of a peer's scripts begin with: its name, its package and its precisions.

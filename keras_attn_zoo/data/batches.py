@@ -12,7 +12,7 @@ from keras_attn_zoo.data.cache import EncodedCorpus
 from keras_attn_zoo.data.sampled_corpus import SampledCorpus
 from keras_attn_zoo.data.shapes import assign_buckets, check_bounds, choose_bounds, rows_of_bucket
 from keras_attn_zoo.devices import current
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 
 # Inputs by name, labels, and their weights.
 Batch: TypeAlias = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]

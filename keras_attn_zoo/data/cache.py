@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from keras_attn_zoo.checksums import sha256
 from keras_attn_zoo.data.encoded_text import encode_sentences
 from keras_attn_zoo.data.filters import Filter, FilterReport, filter_numbered_pairs
 from keras_attn_zoo.data.truncation import UNCUT, Truncation
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, atomic_path, read_json, write_json
+from keras_attn_zoo.support.checksums import sha256
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import PathLike, atomic_path, read_json, write_json
 
 if TYPE_CHECKING:
     from keras_attn_zoo.data.subwords import Subwords

@@ -12,8 +12,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, check_file, shown
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import PathLike, check_file, shown
 
 STANDARD_INPUT = "-"
 # Endings of names, in which other endings may stand before.

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from keras_attn_zoo.data.words import has_illegal_characters, word_count
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 
 # Pairs that tell what kind of text it is.
 _FIRST = 1000

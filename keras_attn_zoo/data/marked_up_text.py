@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from keras_attn_zoo.data.compressed_files import SUFFIXES, file_in_command, name_of, nul_character
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import PathLike
 
 _LOG = logging.getLogger(__name__)
 

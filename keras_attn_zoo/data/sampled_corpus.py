@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_attn_zoo.checksums import sha256
 from keras_attn_zoo.data.cache import EncodedCorpus, fingerprint, growing_array
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.data.truncation import UNCUT, Truncation
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, atomic_path, read_json, write_json
+from keras_attn_zoo.support.checksums import sha256
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import PathLike, atomic_path, read_json, write_json
 
 # Part of every fingerprint: increase it whenever the same input would produce different files.
 _FORMAT = 1

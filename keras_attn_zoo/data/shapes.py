@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 
 # The grid: lengths are multiples of a step; the number of rows is small, a multiple of a step, or the batch size.
 LENGTH_STEP = 8

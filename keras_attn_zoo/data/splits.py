@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 
 # A source sentence and its translation.
 Pair: TypeAlias = tuple[str, str]

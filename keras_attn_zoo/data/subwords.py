@@ -11,9 +11,9 @@ from pathlib import Path
 from keras_attn_zoo.data import END, PAD, START, UNKNOWN
 from keras_attn_zoo.data.truecasing import Truecaser
 from keras_attn_zoo.data.words import normalise
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.extras import require
-from keras_attn_zoo.files import PathLike, atomic_path, read_bytes, shown
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.extras import require
+from keras_attn_zoo.support.files import PathLike, atomic_path, read_bytes, shown
 
 MODEL_TYPES = ("bpe", "unigram", "word", "char")
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")

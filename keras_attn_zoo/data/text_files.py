@@ -17,8 +17,8 @@ from keras_attn_zoo.data.compressed_files import (
 )
 from keras_attn_zoo.data.marked_up_text import Role, Segments, segments_in
 from keras_attn_zoo.data.words import normalise
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, check_file, kind_of, shown
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import PathLike, check_file, kind_of, shown
 
 _LOG = logging.getLogger(__name__)
 # Maximum characters of a window of lines, besides the maximum number of lines.
@@ -69,7 +69,7 @@ def read_lines(path: PathLike, role: Role = "source", as_written: bool = False) 
             long.
 
     Example:
-        >>> from keras_attn_zoo.files import write_text
+        >>> from keras_attn_zoo.support.files import write_text
         >>> write_text("/tmp/text.de", "ein Haus\\nein  Hund\\n")
         >>> list(read_lines("/tmp/text.de"))
         ['ein Haus', 'ein Hund']
@@ -94,7 +94,7 @@ def read_columns(path: PathLike, as_written: bool = False) -> Iterator[list[str]
         UserError: see `read_lines`.
 
     Example:
-        >>> from keras_attn_zoo.files import write_text
+        >>> from keras_attn_zoo.support.files import write_text
         >>> write_text("/tmp/text.tsv", "a house\\tone  house\\n")
         >>> list(read_columns("/tmp/text.tsv"))
         [['a house', 'one house']]
@@ -132,7 +132,7 @@ def read_translations(path: PathLike, role: Role = "reference", beside: PathLike
         UserError: see `read_lines`; the segments are not those of the other file.
 
     Example:
-        >>> from keras_attn_zoo.files import write_text
+        >>> from keras_attn_zoo.support.files import write_text
         >>> write_text("/tmp/text.en", "a  house \\n")
         >>> read_translations("/tmp/text.en")
         [['a  house']]
@@ -186,7 +186,7 @@ def read_windows(path: PathLike, size: int) -> Iterator[list[str]]:
         UserError: see `read_lines`; the lines before the bad one are yielded first.
 
     Example:
-        >>> from keras_attn_zoo.files import write_text
+        >>> from keras_attn_zoo.support.files import write_text
         >>> write_text("/tmp/text.de", "eins\\nzwei\\ndrei\\n")
         >>> list(read_windows("/tmp/text.de", 2))
         [['eins', 'zwei'], ['drei']]
@@ -245,7 +245,7 @@ class ParallelFiles(_Files):
             have different numbers of lines.
 
     Example:
-        >>> from keras_attn_zoo.files import write_text
+        >>> from keras_attn_zoo.support.files import write_text
         >>> write_text("/tmp/text.de", "ein Haus\\n")
         >>> write_text("/tmp/text.en", "a house\\n")
         >>> list(ParallelFiles("/tmp/text.de", "/tmp/text.en"))
@@ -301,7 +301,7 @@ class TSVFile(_Files):
             few columns.
 
     Example:
-        >>> from keras_attn_zoo.files import write_text
+        >>> from keras_attn_zoo.support.files import write_text
         >>> write_text("/tmp/text.tsv", "7\\tein Haus\\ta house\\n")
         >>> list(TSVFile("/tmp/text.tsv", source_column=1, target_column=2))
         [('ein Haus', 'a house')]

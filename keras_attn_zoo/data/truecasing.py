@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from keras_attn_zoo.data.words import normalise
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, read_bytes, shown, write_text
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import PathLike, read_bytes, shown, write_text
 
 # What is between the punctuation around a word.
 _WORD = re.compile(r"[^\W_](?:.*[^\W_])?")

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import TYPE_CHECKING
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 
 if TYPE_CHECKING:
     from keras_attn_zoo.data.encoded_text import EncodedText

@@ -1,6 +1,6 @@
 """Search, by the steps of a layer or a model."""
 
-from keras_attn_zoo.extras import require, require_backend
+from keras_attn_zoo.support.extras import require, require_backend
 
 require("keras_hub", user=__name__, backend=True)
 require_backend(hub=True)

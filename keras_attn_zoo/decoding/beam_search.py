@@ -8,7 +8,7 @@ import keras_hub
 from keras import ops, tree
 
 from keras_attn_zoo.decoding.candidates import largest
-from keras_attn_zoo.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Config, Tensor, TensorTree
 
 # The log-probability of the impossible; finite, so that sums and quotients are never NaN.
 IMPOSSIBLE = -1e9

@@ -2,8 +2,8 @@
 
 from keras import ops
 
-from keras_attn_zoo.processor import is_jax_on_cpu
-from keras_attn_zoo.types import Tensor
+from keras_attn_zoo.support.processor import is_jax_on_cpu
+from keras_attn_zoo.support.types import Tensor
 
 # Numbers per block: of 16 to 64, the fastest with 4 and with 12 candidates.
 BLOCK = 32

@@ -7,7 +7,7 @@ import keras
 from keras import ops, tree
 
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE, BeamSearch
-from keras_attn_zoo.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Config, Tensor, TensorTree
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

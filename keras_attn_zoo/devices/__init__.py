@@ -1,6 +1,6 @@
 """Several devices that share the rows of every batch: which ones, and what each backend needs for that."""
 
-from keras_attn_zoo.extras import require_backend
+from keras_attn_zoo.support.extras import require_backend
 
 require_backend()
 

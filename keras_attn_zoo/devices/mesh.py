@@ -14,10 +14,10 @@ import keras
 import numpy as np
 from jax.experimental import multihost_utils
 
-from keras_attn_zoo.backends import is_out_of_memory, parts_of_processor
 from keras_attn_zoo.devices.context import Devices, first_sentence
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.types import TensorTree
+from keras_attn_zoo.support.backends import is_out_of_memory, parts_of_processor
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.types import TensorTree
 
 BATCH, MODEL = "batch", "model"
 # How JAX is told of several virtual devices, and Keras of several processes.

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from keras_attn_zoo.backends import parts_of_processor
 from keras_attn_zoo.devices.context import SEEDS_APART, Devices, first_sentence
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.types import Tensor, TensorTree
+from keras_attn_zoo.support.backends import parts_of_processor
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # Number, count, port and parent of a process that the leading one has started.
 _WORKER = "KERAS_ATTN_ZOO_WORKER"

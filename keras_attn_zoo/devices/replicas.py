@@ -8,10 +8,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_attn_zoo.backends import divide_processor
 from keras_attn_zoo.devices.context import SEEDS_APART, Devices
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.types import Tensor, TensorTree
+from keras_attn_zoo.support.backends import divide_processor
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 
 class Replicas(Devices):

@@ -3,7 +3,7 @@
 import keras
 
 from keras_attn_zoo.devices.context import Devices
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 
 KINDS = ("data", "model")
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from keras_attn_zoo.data.text_files import read_lines
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, write_text
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import PathLike, write_text
 
 # Source and target position.
 Link: TypeAlias = tuple[int, int]

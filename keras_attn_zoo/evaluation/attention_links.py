@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Link
-from keras_attn_zoo.types import Tensor
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.types import Tensor
 
 
 def _checked_matrix(weights):

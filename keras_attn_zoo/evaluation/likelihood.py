@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.types import Tensor
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.types import Tensor
 
 
 def perplexity(total_nll: float, tokens: int) -> float:

@@ -2,7 +2,7 @@
 
 import importlib.metadata
 
-from keras_attn_zoo.extras import require, require_of
+from keras_attn_zoo.support.extras import require, require_of
 
 require("sacrebleu", user=__name__)
 

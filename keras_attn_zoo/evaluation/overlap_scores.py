@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.extras import TASKS, require, require_of
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.extras import TASKS, require, require_of
 
 require("sacrebleu", user=__name__)
 

@@ -5,8 +5,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.extras import require
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.extras import require
 
 require("sacrebleu", user=__name__)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from keras_attn_zoo.errors import UserError, choice
-from keras_attn_zoo.extras import require
+from keras_attn_zoo.support.errors import UserError, choice
+from keras_attn_zoo.support.extras import require
 
 require("sacrebleu", user=__name__)
 
@@ -257,6 +257,12 @@ def how_scored(stored: Mapping[str, Any]) -> dict[str, Any]:
     """
     # Earlier versions had no such options.
     return {"tokenize": stored.get("tokenize", TOKENIZE), "lowercase": stored.get("lowercase", False)}
+
+
+def bleu_key(percent: int, tokenize: str = TOKENIZE, lowercase: bool = False) -> str:
+    """Return the name in the log of the test text's BLEU after a part of the training, scored in this way."""
+    how = f"{'' if tokenize == TOKENIZE else f'_{tokenize}'}{'_lowercase' if lowercase else ''}"
+    return f"test_bleu_after_{percent}%{how}"
 
 
 def sentence_bleu(hypothesis: str, *references: str, tokenize: str = TOKENIZE, lowercase: bool = False) -> float:

@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Hashable
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 
 
 class CompilationClock:

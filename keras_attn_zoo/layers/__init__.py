@@ -7,13 +7,13 @@ here. `__init__.pyi` lists the same names for editors and type checkers; `docs/w
 import importlib
 import pkgutil
 
-from keras_attn_zoo.extras import require_backend
+from keras_attn_zoo.support.extras import require_backend
 
 require_backend()
 
 import keras
 
-from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.registry import ATTENTIONS, attention, get_attention
 
 __all__ = ["ATTENTIONS", "AttentionLayer", "attention", "get_attention"]

@@ -2,7 +2,7 @@
 
 from keras_attn_zoo.layers.previous_weight_attention import PreviousWeightAttention
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.types import Tensor
+from keras_attn_zoo.support.types import Tensor
 
 
 @attention(

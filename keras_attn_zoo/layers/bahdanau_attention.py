@@ -5,17 +5,17 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.common.additive_energies import (
+from keras_attn_zoo.layers.base.additive_energies import (
     additive_energies,
     energy_vector,
     linear,
     position_energies_with_record,
 )
-from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
-from keras_attn_zoo.layers.common.checks import check_positive
-from keras_attn_zoo.layers.common.kernels import add_kernel
+from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.base.checks import check_positive
+from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
 
 
 @attention(

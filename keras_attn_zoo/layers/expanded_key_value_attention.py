@@ -4,15 +4,15 @@ from typing import Any
 
 from keras import ops
 
-from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
-from keras_attn_zoo.layers.common.kernels import add_kernel
-from keras_attn_zoo.layers.common.products import operand_type, product
-from keras_attn_zoo.layers.common.rematerialization import may_be
+from keras_attn_zoo.kernels.loops import scan
+from keras_attn_zoo.kernels.masks import EXCLUDED
+from keras_attn_zoo.kernels.pair_recurrence import pair_recurrence, with_pair
+from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
+from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
+from keras_attn_zoo.layers.base.products import operand_type, product
+from keras_attn_zoo.layers.base.rematerialization import may_be
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.numerics.loops import scan
-from keras_attn_zoo.numerics.masks import EXCLUDED
-from keras_attn_zoo.numerics.pair_recurrence import pair_recurrence, with_pair
-from keras_attn_zoo.types import Config, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
 
 VARIANTS = (1, 2, 3, 4)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from keras import ops
 
-from keras_attn_zoo.layers.common.checks import is_integer, is_number
-from keras_attn_zoo.layers.common.position_attention import PositionAttention
+from keras_attn_zoo.layers.base.checks import is_integer, is_number
+from keras_attn_zoo.layers.base.position_attention import PositionAttention
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Config, Tensor, TensorTree
 
 # Beyond this many standard deviations, a weight is less than 1.6e-8 of the largest one, which is negligible in float32.
 _REACH = 6.0

@@ -6,14 +6,14 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attn_zoo.choices import MARGINALIZATIONS
-from keras_attn_zoo.layers.common.checks import check_choice, check_positive, check_shape
-from keras_attn_zoo.layers.common.kernels import add_kernel, fresh_initializer
-from keras_attn_zoo.layers.common.log_mixture import SMALLEST_WEIGHT, exponentials, log_mixture
-from keras_attn_zoo.layers.common.products import product, uncast, with_quantized_policies
-from keras_attn_zoo.numerics.gradients import log_normalizer
-from keras_attn_zoo.numerics.masks import EXCLUDED
-from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.kernels.gradients import log_normalizer
+from keras_attn_zoo.kernels.masks import EXCLUDED
+from keras_attn_zoo.layers.base.checks import check_choice, check_positive, check_shape
+from keras_attn_zoo.layers.base.kernel_initialization import add_kernel, fresh_initializer
+from keras_attn_zoo.layers.base.log_mixture import SMALLEST_WEIGHT, exponentials, log_mixture
+from keras_attn_zoo.layers.base.products import product, uncast, with_quantized_policies
+from keras_attn_zoo.support.choices import MARGINALIZATIONS
+from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

@@ -4,11 +4,11 @@ from typing import Any
 
 from keras import ops
 
-from keras_attn_zoo.layers.common.checks import check_choice, check_positive
-from keras_attn_zoo.layers.common.kernels import add_kernel
+from keras_attn_zoo.layers.base.checks import check_choice, check_positive
+from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.luong_attention import LuongAttention
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
 
 ALIGNMENTS = ("monotonic", "predictive")
 

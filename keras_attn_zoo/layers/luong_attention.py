@@ -5,13 +5,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.common.additive_energies import additive_energies, energy_vector, linear
-from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
-from keras_attn_zoo.layers.common.checks import check_choice, check_positive
-from keras_attn_zoo.layers.common.kernels import add_kernel
-from keras_attn_zoo.layers.common.products import projected
+from keras_attn_zoo.layers.base.additive_energies import additive_energies, energy_vector, linear
+from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.base.checks import check_choice, check_positive
+from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
+from keras_attn_zoo.layers.base.products import projected
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
 
 SCORES = ("dot", "general", "concat")
 

@@ -3,14 +3,14 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
-from keras_attn_zoo.layers.common.folded_axes import FoldedAxes
-from keras_attn_zoo.layers.common.reached_places import reached_energies
-from keras_attn_zoo.layers.common.rematerialization import may_be
-from keras_attn_zoo.layers.common.self_attention_steps import ProjectionsSeen
+from keras_attn_zoo.kernels.fused_attention import fused_contexts, fuses
+from keras_attn_zoo.layers.base.chunked_cache import reached_energies
+from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
+from keras_attn_zoo.layers.base.folded_axes import FoldedAxes
+from keras_attn_zoo.layers.base.rematerialization import may_be
+from keras_attn_zoo.layers.base.self_attention_steps import ProjectionsSeen
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.numerics.fused_attention import fused_contexts, fuses
-from keras_attn_zoo.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Config, Tensor, TensorTree
 
 
 @attention(

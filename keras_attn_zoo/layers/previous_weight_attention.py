@@ -2,10 +2,10 @@
 
 from keras import ops
 
-from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
-from keras_attn_zoo.layers.common.kernels import add_kernel
+from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
+from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.types import Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
 
 
 @attention(

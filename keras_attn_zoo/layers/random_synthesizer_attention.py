@@ -5,11 +5,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.layers.common.checks import check_positive
-from keras_attn_zoo.layers.common.position_attention import PositionAttention, check_length
+from keras_attn_zoo.kernels.loops import first
+from keras_attn_zoo.layers.base.checks import check_positive
+from keras_attn_zoo.layers.base.position_attention import PositionAttention, check_length
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.numerics.loops import first
-from keras_attn_zoo.types import Config, Initializer, Shape, Tensor
+from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor
 
 
 @attention(

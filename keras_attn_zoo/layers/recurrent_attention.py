@@ -6,13 +6,13 @@ import keras
 from keras import ops
 from keras.quantizers import QuantizationConfig
 
-from keras_attn_zoo.layers.common.checks import check_positive
-from keras_attn_zoo.layers.common.position_attention import PositionAttention, check_length
-from keras_attn_zoo.layers.common.rematerialization import Rematerialized
-from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
+from keras_attn_zoo.kernels.loops import first
+from keras_attn_zoo.layers.base.checks import check_positive
+from keras_attn_zoo.layers.base.position_attention import PositionAttention, check_length
+from keras_attn_zoo.layers.base.rematerialization import Rematerialized
+from keras_attn_zoo.layers.base.shared_by_layers import SharedBySide
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.numerics.loops import first
-from keras_attn_zoo.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

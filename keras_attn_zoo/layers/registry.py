@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import keras
 
-from keras_attn_zoo.errors import UserError, choice
-from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
+from keras_attn_zoo.support.errors import UserError, choice
 
 PLACES = ("encoder", "decoder", "cross")
 # Arguments of every Keras layer, which no message proposes.

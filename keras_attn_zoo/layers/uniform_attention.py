@@ -2,10 +2,10 @@
 
 from keras import ops
 
-from keras_attn_zoo.layers.common.attention_layer import AttentionLayer
+from keras_attn_zoo.kernels.masks import equal_weights
+from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.numerics.masks import equal_weights
-from keras_attn_zoo.types import Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
 
 
 @attention(

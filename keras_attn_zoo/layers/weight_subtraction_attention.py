@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from keras_attn_zoo.layers.common.checks import is_number
-from keras_attn_zoo.layers.common.dot_product_attention import DotProductAttention
+from keras_attn_zoo.layers.base.checks import is_number
+from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Config, Tensor, TensorTree
 
 
 @attention(

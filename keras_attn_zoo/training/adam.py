@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
-from keras_attn_zoo.types import Tensor
+from keras_attn_zoo.support.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

@@ -14,8 +14,8 @@ import keras
 
 from keras_attn_zoo.devices import leads
 from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
-from keras_attn_zoo.files import PathLike, atomic_path
-from keras_attn_zoo.types import Logs
+from keras_attn_zoo.support.files import PathLike, atomic_path
+from keras_attn_zoo.support.types import Logs
 
 
 class ValidationBLEU(keras.callbacks.Callback):

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import keras
 from keras import ops
 
-from keras_attn_zoo.processor import is_jax_on_cpu
-from keras_attn_zoo.types import Tensor
+from keras_attn_zoo.support.processor import is_jax_on_cpu
+from keras_attn_zoo.support.types import Tensor
 
 
 def global_norm(gradients: Iterable[Tensor | None]) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from keras_attn_zoo.types import Logs
+from keras_attn_zoo.support.types import Logs
 
 _LOG = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ import keras
 import numpy as np
 
 from keras_attn_zoo.devices import current
-from keras_attn_zoo.processor import is_tensorflow_on_cpu
-from keras_attn_zoo.types import Logs
+from keras_attn_zoo.support.processor import is_tensorflow_on_cpu
+from keras_attn_zoo.support.types import Logs
 
 
 def make_deterministic() -> None:

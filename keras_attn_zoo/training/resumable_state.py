@@ -13,10 +13,10 @@ import numpy as np
 from keras import ops
 
 from keras_attn_zoo.devices import leads, wait
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import PathLike, check_size, kind_of, open_output, shown, without_twins
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import PathLike, check_size, kind_of, open_output, shown, without_twins
+from keras_attn_zoo.support.types import Logs
 from keras_attn_zoo.training.random_state import get_random_state, set_random_state
-from keras_attn_zoo.types import Logs
 
 # What Keras' own callbacks count from round to round, and reset when training starts.
 _COUNTERS = ("wait", "best", "cooldown_counter", "stopped_epoch")

@@ -13,11 +13,11 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.devices import wait
-from keras_attn_zoo.discarding import discards_output
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.timing import CompilationClock
-from keras_attn_zoo.files import PathLike, check_size, open_input, open_output, read_failed, reason_of, shown
-from keras_attn_zoo.types import Logs
+from keras_attn_zoo.support.discarding import discards_output
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import PathLike, check_size, open_input, open_output, read_failed, reason_of, shown
+from keras_attn_zoo.support.types import Logs
 
 # Training cannot continue once one of these is NaN or infinite.
 _FINITE = ("loss", "gradient_norm", "val_loss")

@@ -5,8 +5,8 @@ import math
 import keras
 from keras import ops
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.types import Config, Tensor
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.types import Config, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")

@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.numerics.gradients import fused_token_losses, kept_token_losses
-from keras_attn_zoo.numerics.labels import is_largest, of_labels, smoothed
-from keras_attn_zoo.types import Tensor
+from keras_attn_zoo.kernels.gradients import fused_token_losses, kept_token_losses
+from keras_attn_zoo.kernels.labels import is_largest, of_labels, smoothed
+from keras_attn_zoo.support.types import Tensor
 
 
 def token_sums(logits: Tensor, labels: Tensor, weights: Tensor, label_smoothing: float = 0.0) -> dict[str, Tensor]:

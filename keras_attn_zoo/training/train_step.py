@@ -8,12 +8,12 @@ from keras import ops
 from keras.src.utils.tracking import no_automatic_dependency_tracking
 
 from keras_attn_zoo.devices import current
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.types import Tensor, TensorTree
 from keras_attn_zoo.training.adam import Adam
 from keras_attn_zoo.training.gradient_norm import global_norm
 from keras_attn_zoo.training.token_loss import token_losses, weighted_sums
 from keras_attn_zoo.training.variable_state import WholeVariables
-from keras_attn_zoo.types import Tensor, TensorTree
 
 
 class PerTokenTraining(WholeVariables):

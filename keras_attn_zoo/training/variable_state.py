@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from keras_attn_zoo.types import TensorTree
+from keras_attn_zoo.support.types import TensorTree
 
 # What the state of a step consists of, by its length: training, validation, prediction.
 _STATES = {

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from keras_attn_zoo.analysis.attention_statistics import LayerStatistics, attention_entropy, jensen_shannon_divergence
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.viewing.attention_statistics import LayerStatistics, attention_entropy, jensen_shannon_divergence
 
 
 def test_entropy_by_hand():

@@ -5,8 +5,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from keras_attn_zoo.analysis.figures import plot_grids, plot_histogram_panels, plot_histograms
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.viewing.figures import plot_grids, plot_histogram_panels, plot_histograms
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import matplotlib
 import numpy as np
 import pytest
 
-from keras_attn_zoo.analysis import canvas, pictures
-from keras_attn_zoo.analysis.pictures import plot_attention, plot_attentions, plot_curves
-from keras_attn_zoo.analysis.suffixes import SUFFIXES
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.viewing import attention_pictures, canvas
+from keras_attn_zoo.viewing.attention_pictures import plot_attention, plot_attentions, plot_curves
+from keras_attn_zoo.viewing.picture_types import SUFFIXES
 
 SOURCE = ["Die", "Donaudampfschifffahrtsgesellschaft", "fährt", "▁für_", "$5$", "."]
 TARGET = ["the", "company", "\\alpha", "a_b", "</s>"]
@@ -34,13 +34,13 @@ def _labels(axis):
 
 def _page_boxes(figure):
     """Boxes of all texts of a figure that show something, in pixels."""
-    renderer = pictures.FigureCanvasAgg(figure).get_renderer()
+    renderer = attention_pictures.FigureCanvasAgg(figure).get_renderer()
     texts = [text for axes in figure.axes for text in axes.findobj(matplotlib.text.Text)]
     return {t.get_text(): t.get_window_extent(renderer) for t in texts if t.get_text() and t.get_visible()}
 
 
 def test_words_stand_on_both_axes_as_given():
-    figure = pictures._attention_figure([("title", WEIGHTS)], SOURCE, TARGET)
+    figure = attention_pictures._attention_figure([("title", WEIGHTS)], SOURCE, TARGET)
     axes = figure.axes[0]
     assert _labels(axes.xaxis) == SOURCE
     assert _labels(axes.yaxis) == TARGET
@@ -50,7 +50,7 @@ def test_words_stand_on_both_axes_as_given():
 
 
 def test_cell_colours_are_the_weights_from_zero_to_one():
-    figure = pictures._attention_figure([(None, WEIGHTS)], SOURCE, TARGET)
+    figure = attention_pictures._attention_figure([(None, WEIGHTS)], SOURCE, TARGET)
     (image,) = figure.axes[0].images
     np.testing.assert_array_equal(image.get_array(), WEIGHTS)
     assert image.get_clim() == (0.0, 1.0)
@@ -60,7 +60,7 @@ def test_cell_colours_are_the_weights_from_zero_to_one():
 
 def test_gold_links_are_outlined_where_they_belong():
     gold = Alignment(sure={(1, 0), (4, 3)}, possible={(5, 4)})
-    figure = pictures._attention_figure([("", WEIGHTS)], SOURCE, TARGET, gold)
+    figure = attention_pictures._attention_figure([("", WEIGHTS)], SOURCE, TARGET, gold)
     squares = figure.axes[0].patches
     centres = {(s.get_x() + s.get_width() / 2, s.get_y() + s.get_height() / 2): s for s in squares}
     assert sorted(centres) == [(1, 0), (4, 3), (5, 4)]
@@ -70,7 +70,7 @@ def test_gold_links_are_outlined_where_they_belong():
         True,
         False,
     ]
-    as_set = pictures._attention_figure([("", WEIGHTS)], SOURCE, TARGET, {(5, 4)}).axes[0].patches
+    as_set = attention_pictures._attention_figure([("", WEIGHTS)], SOURCE, TARGET, {(5, 4)}).axes[0].patches
     assert [square.get_linestyle() for square in as_set] == ["solid"]
 
 
@@ -89,13 +89,13 @@ def test_the_page_grows_with_the_number_of_words(tmp_path):
 def test_labels_and_titles_do_not_touch_each_other():
     words = [f"Donaudampfschifffahrtsgesellschaft{k}" for k in range(30)]
     panels = [(f"system number {k} with a long title", np.full((30, 30), 1 / 30)) for k in range(5)]
-    figure = pictures._attention_figure(panels, words, [f"target{k}" for k in range(30)])
+    figure = attention_pictures._attention_figure(panels, words, [f"target{k}" for k in range(30)])
     boxes = _page_boxes(figure)
     assert len(boxes) > 60
     for axis_words in (words, [f"target{k}" for k in range(30)]):
         for one, other in itertools.pairwise(axis_words):
             assert not boxes[one].overlaps(boxes[other]), (one, other)
-    renderer = pictures.FigureCanvasAgg(figure).get_renderer()
+    renderer = attention_pictures.FigureCanvasAgg(figure).get_renderer()
     panel_boxes = [axes.get_tightbbox(renderer) for axes in figure.axes[:5]]
     for k, box in enumerate(panel_boxes):
         assert not any(box.overlaps(other) for other in panel_boxes[k + 1 :])
@@ -105,7 +105,7 @@ def test_labels_and_titles_do_not_touch_each_other():
 
 def test_panels_share_words_and_gold():
     panels = [("one", WEIGHTS), ("two", WEIGHTS[::-1])]
-    figure = pictures._attention_figure(panels, SOURCE, TARGET, {(0, 0)})
+    figure = attention_pictures._attention_figure(panels, SOURCE, TARGET, {(0, 0)})
     first, second, _ = figure.axes
     assert [first.get_title(), second.get_title()] == ["one", "two"]
     assert _labels(first.xaxis) == _labels(second.xaxis) == SOURCE
@@ -139,7 +139,7 @@ def test_settings_of_the_user_neither_harm_nor_change(tmp_path):
 
 def test_pyplot_and_keras_stay_out(tmp_path):
     code = (
-        "import sys; from keras_attn_zoo.analysis.pictures import plot_attention, plot_curves;"
+        "import sys; from keras_attn_zoo.viewing.attention_pictures import plot_attention, plot_curves;"
         "plot_attention([[1.0]], ['a'], ['b'], sys.argv[1]);"
         "plot_curves({'a': ([1], [2])}, sys.argv[1], 'loss');"
         "assert 'matplotlib.pyplot' not in sys.modules and 'keras' not in sys.modules"
@@ -185,7 +185,7 @@ def test_unknown_suffix(tmp_path, name):
 
 def test_curves_show_their_points_and_names():
     curves = {"_Luong_ $a$": ([1, 2, 3], [3.0, 2.0, np.nan]), "one point": ([2], [2.5])}
-    axes = pictures._curves_figure(curves, "loss", title="t", xlabel="update").axes[0]
+    axes = attention_pictures._curves_figure(curves, "loss", title="t", xlabel="update").axes[0]
     line, point = axes.lines
     np.testing.assert_array_equal(line.get_xydata(), [[1, 3], [2, 2], [3, np.nan]])
     assert line.get_marker() == "None" and point.get_marker() == "s"
@@ -199,7 +199,7 @@ def test_curves_show_their_points_and_names():
 @pytest.mark.parametrize("count", [1, 4, 10, 20])
 def test_every_run_looks_different(count):
     curves = {f"run {k}": ([1, 2], [k, k + 1]) for k in range(count)}
-    lines = pictures._curves_figure(curves, "loss").axes[0].lines
+    lines = attention_pictures._curves_figure(curves, "loss").axes[0].lines
     # In grey as well: by style alone, or by their marks.
     assert len({(line._unscaled_dash_pattern, line.get_marker()) for line in lines}) == count
     assert {line.get_marker() == "None" for line in lines} == {count <= 4}
@@ -208,7 +208,7 @@ def test_every_run_looks_different(count):
 def test_bands_around_curves():
     """From the value minus to the value plus the deviation, in the look of the curve, and only where there is one."""
     curves = {"a": ([1, 2], [3.0, 2.0]), "b": ([1, 2], [5.0, 6.0])}
-    axes = pictures._curves_figure(curves, "loss", deviations={"b": [0.5, 1.0]}).axes[0]
+    axes = attention_pictures._curves_figure(curves, "loss", deviations={"b": [0.5, 1.0]}).axes[0]
     (band,) = axes.collections
     corners = {(1, 4.5), (1, 5.5), (2, 5.0), (2, 7.0)}
     assert corners == {tuple(point) for point in band.get_paths()[0].vertices}
@@ -219,7 +219,7 @@ def test_bands_around_curves():
     assert [name.get_text() for name in axes.get_legend().get_texts()] == ["a", "b"]
     for deviations in ([0.5], [0.5, -1.0]):
         with pytest.raises(UserError, match="'b' has 2 values and deviations of shape"):
-            pictures._curves_figure(curves, "loss", deviations={"b": deviations})
+            attention_pictures._curves_figure(curves, "loss", deviations={"b": deviations})
 
 
 def test_long_names_leave_the_axes_their_width(tmp_path):
@@ -232,7 +232,7 @@ def test_long_names_leave_the_axes_their_width(tmp_path):
 @pytest.mark.parametrize("steps", [[6], [1, 2], [100, 350, 812]])
 def test_whole_steps_have_whole_labels(steps):
     def labels(steps):
-        axes = pictures._curves_figure({"a": (steps, [1.0] * len(steps))}, "loss").axes[0]
+        axes = attention_pictures._curves_figure({"a": (steps, [1.0] * len(steps))}, "loss").axes[0]
         low, high = axes.get_xlim()
         return [step for step in axes.get_xticks() if low <= step <= high]
 
@@ -242,7 +242,7 @@ def test_whole_steps_have_whole_labels(steps):
 
 
 def test_logarithmic_axis():
-    axes = pictures._curves_figure({"a": ([1, 2], [1.0, 100.0])}, "perplexity", log_scale=True).axes[0]
+    axes = attention_pictures._curves_figure({"a": ([1, 2], [1.0, 100.0])}, "perplexity", log_scale=True).axes[0]
     assert axes.get_yscale() == "log"
     labels = {label.get_text() for label in axes.get_yticklabels()}
     assert {"1", "10", "100"} <= labels, "plain numbers, no powers"

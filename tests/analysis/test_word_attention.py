@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from keras_attn_zoo.analysis.word_attention import group_pieces, mean_of_heads, word_links
 from keras_attn_zoo.data import END, PAD, START, UNKNOWN
 from keras_attn_zoo.data.words import as_sentence, normalise
+from keras_attn_zoo.viewing.word_attention import group_pieces, mean_of_heads, word_links
 
 SOURCE, TARGET = ["▁ro", "t", ".", "</s>"], ["▁red", "</s>"]
 # The target's full stop has no piece of its own.

@@ -11,8 +11,8 @@ import torch
 import transformers
 
 from keras_attn_zoo.data.encoded_text import encode_sentences
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import Translator
 from tests.checkpoints.cases import SPARE
 from tests.models import marian_checkpoint
 

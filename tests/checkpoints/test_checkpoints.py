@@ -7,11 +7,11 @@ import typing
 
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models import MarianTokenizer, Translator
-from keras_attn_zoo.models.marian import export_to_transformers, fields
-from keras_attn_zoo.models.marian.added_tokens import AddedToken, AddedTokens, read_added_tokens
-from keras_attn_zoo.models.marian.generation import Generation
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import MarianTokenizer, Translator
+from keras_attn_zoo.translators.marian import export_to_transformers, fields
+from keras_attn_zoo.translators.marian.added_tokens import AddedToken, AddedTokens, read_added_tokens
+from keras_attn_zoo.translators.marian.generation import Generation
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -61,7 +61,7 @@ def test_a_field_that_is_none_is_refused(capsys):
     ],
 )
 def test_every_field_of_transformers_is_classified_and_tried(file, by_inspection, classified):
-    """A field that a new release brings fails here: read it, or say why not, in `models/marian/fields.py`."""
+    """A field that a new release brings fails here: read it, or say why not, in `translators/marian/fields.py`."""
     found = by_inspection()
     assert len(found) > 30
     assert found <= classified.known

@@ -7,7 +7,7 @@ import shutil
 import transformers
 
 from keras_attn_zoo.data.encoded_text import encode_sentences
-from keras_attn_zoo.models import MarianTokenizer
+from keras_attn_zoo.translators import MarianTokenizer
 from tests.checkpoints.cases import SPARE
 
 # Some begin alike, hold each other, are pieces or words of the model, or look like what means something elsewhere.

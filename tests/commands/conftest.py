@@ -6,8 +6,9 @@ import signal
 
 import pytest
 
-from keras_attn_zoo import cli, process
-from keras_attn_zoo.experiments.loading import load_translator
+from keras_attn_zoo import cli
+from keras_attn_zoo.cli import process
+from keras_attn_zoo.runs.loading import load_translator
 
 SENTENCES = ["rot haus", "hund geht blau", "katze"]
 
@@ -60,4 +61,4 @@ def left(monkeypatch):
 @pytest.fixture
 def any_preset(monkeypatch):
     """Have copies of a run loaded, whatever system they stand for."""
-    monkeypatch.setattr("keras_attn_zoo.experiments.loading.check_own_preset", lambda run: None)
+    monkeypatch.setattr("keras_attn_zoo.runs.loading.check_own_preset", lambda run: None)

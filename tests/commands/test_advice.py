@@ -7,15 +7,15 @@ import re
 import pytest
 
 from keras_attn_zoo import cli
-from keras_attn_zoo.choices import MOST_TOKENS
 from keras_attn_zoo.data.encoded_text import EncodedText
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.attention_by_layer import matrices_by_position
-from keras_attn_zoo.experiments.sentence_lengths import check_test_text
-from keras_attn_zoo.locks import locked
-from keras_attn_zoo.models.preprocessor import SentenceTooLong
-from keras_attn_zoo.models.preset_checks import check_preset
+from keras_attn_zoo.presets.preset_checks import check_preset
+from keras_attn_zoo.runs.attention_by_layer import matrices_by_position
+from keras_attn_zoo.runs.sentence_lengths import check_test_text
+from keras_attn_zoo.support.choices import MOST_TOKENS
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.locks import locked
 from keras_attn_zoo.training.run_log import RunLog
+from keras_attn_zoo.translators.preprocessor import SentenceTooLong
 from tests import tiny
 
 
@@ -72,7 +72,7 @@ def test_a_full_disk_names_the_log(tmp_path):
 
 
 def test_a_lock_holds_on_a_full_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_attn_zoo.locks.json.dumps", lambda value: Full().write(value))
+    monkeypatch.setattr("keras_attn_zoo.support.locks.json.dumps", lambda value: Full().write(value))
     with locked(tmp_path), pytest.raises(UserError, match="in use by another process"), locked(tmp_path):
         pass
 

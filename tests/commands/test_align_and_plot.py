@@ -5,13 +5,13 @@ import shutil
 import numpy as np
 import pytest
 
-from keras_attn_zoo.analysis import figures
+from keras_attn_zoo.corpora.corpus import embedded_corpus
 from keras_attn_zoo.data.encoded_text import encode_sentences
 from keras_attn_zoo.evaluation.alignments import format_alignment
-from keras_attn_zoo.experiments.bodies import BODIES
-from keras_attn_zoo.experiments.corpora import embedded_corpus
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.files import read_json, write_json, write_text
+from keras_attn_zoo.runs.body_settings import BODIES
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.support.files import read_json, write_json, write_text
+from keras_attn_zoo.viewing import figures
 from tests import tiny
 from tests.made_runs import make_run
 
@@ -197,7 +197,7 @@ def test_matrices_and_self_attention(attn_zoo, transformers, tmp_path):
 def test_matrices_reach_as_far_as_the_sentences_of_a_run(attn_zoo, transformers, trained, tmp_path, monkeypatch):
     sizes = []
     monkeypatch.setattr(
-        "keras_attn_zoo.analysis.figures.plot_grids", lambda rows, *_, **__: sizes.append(len(rows[0][0][1]))
+        "keras_attn_zoo.viewing.figures.plot_grids", lambda rows, *_, **__: sizes.append(len(rows[0][0][1]))
     )
     shutil.copytree(trained, tmp_path / "run")
     run = RunFolder(tmp_path / "run")
@@ -224,7 +224,7 @@ def test_matrices_reach_as_far_as_the_sentences_of_a_run(attn_zoo, transformers,
 def test_classes_that_no_sentence_is_long_or_short_enough_for_are_not_drawn(attn_zoo, trained, tmp_path, monkeypatch):
     seen = {}
     monkeypatch.setattr(
-        "keras_attn_zoo.analysis.pictures.plot_curves",
+        "keras_attn_zoo.viewing.attention_pictures.plot_curves",
         lambda curves, *_, ticks, **__: seen.update(ticks=ticks, **curves),
     )
     lengths = [len(line.split("\t")[0].split()) for line in (trained / "test.tsv").read_text().splitlines()]
@@ -268,7 +268,7 @@ def test_pictures_of_runs_and_text(attn_zoo, trained, text_files, tmp_path):
 def test_lengths_of_the_text_of_runs(attn_zoo, corpus, tmp_path, monkeypatch):
     """All three parts, the sides apart; files that a run names are read only after a yes."""
     drawn = []
-    monkeypatch.setattr("keras_attn_zoo.analysis.figures.plot_histograms", lambda *given: drawn.append(given))
+    monkeypatch.setattr("keras_attn_zoo.viewing.figures.plot_histograms", lambda *given: drawn.append(given))
     run, other = (make_run(tmp_path / name) for name in ("run", "other"))
     for name, part in zip(("train", "valid", "test"), corpus.splits, strict=True):
         for side in (0, 1):
@@ -279,7 +279,7 @@ def test_lengths_of_the_text_of_runs(attn_zoo, corpus, tmp_path, monkeypatch):
     line = ("plot", "lengths", run.path, "--output", tmp_path / "l.png")
     status, _, error = attn_zoo(*line)
     assert status == 2 and "names files outside it, which were not read" in error and not drawn
-    monkeypatch.setattr("keras_attn_zoo.commands.plot_lengths.ask", lambda question: str(files["train"][0]) in question)
+    monkeypatch.setattr("keras_attn_zoo.cli.plot_lengths.ask", lambda question: str(files["train"][0]) in question)
     shutil.copy(run.config, other.config)
     assert attn_zoo("plot", "lengths", run.path, other.path, *line[3:])[0] == 0
     ((histograms, edges, *_),) = drawn

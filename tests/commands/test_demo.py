@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from keras_attn_zoo import fetching
-from keras_attn_zoo.commands import demo
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.experiments.precision import resolve
-from keras_attn_zoo.locks import locked
-from keras_attn_zoo.models import preset_registry
+from keras_attn_zoo.cli import demo
+from keras_attn_zoo.presets import preset_registry
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.runs.precision import resolve
+from keras_attn_zoo.support import fetching
+from keras_attn_zoo.support.locks import locked
 from tests import tiny
 from tests.commands.test_explore import data_of
 

@@ -5,8 +5,8 @@ import argparse
 import pytest
 
 from keras_attn_zoo import devices
-from keras_attn_zoo.commands.device_options import on_devices
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.cli.device_options import on_devices
+from keras_attn_zoo.support.errors import UserError
 
 pytestmark = pytest.mark.one_backend
 VARIABLES = {

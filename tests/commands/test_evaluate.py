@@ -4,12 +4,12 @@ import shutil
 
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.curves import curves_over_top_k, curves_over_trained_top_k
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.files import read_json, write_json
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.runs.curves import curves_over_top_k, curves_over_trained_top_k
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import read_json, write_json
+from keras_attn_zoo.translators import Translator
 from tests.made_runs import translate_as
 from tests.tiny_run import TINY
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from keras_attn_zoo.explore import server
+from keras_attn_zoo.viewing import page_server
 from tests.explore.test_packing import unpack
 from tests.tiny_run import make_text
 
@@ -135,7 +135,7 @@ def test_serving(attn_zoo, trained, monkeypatch):
     found = {}
 
     def serve(self):
-        thread = threading.Thread(target=lambda: server.http.server.ThreadingHTTPServer.serve_forever(self))
+        thread = threading.Thread(target=lambda: page_server.http.server.ThreadingHTTPServer.serve_forever(self))
         thread.start()
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request("GET", "/", headers={"Host": "zoo.example"})
@@ -151,7 +151,7 @@ def test_serving(attn_zoo, trained, monkeypatch):
         thread.join()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(server.PageServer, "serve_forever", serve)
+    monkeypatch.setattr(page_server.PageServer, "serve_forever", serve)
     permitted = ("--allow-host", "zoo.example", "--base-path", "/proxy/8/", "--allow-frame", "https://a.example")
     status, output, error = attn_zoo("explore", trained / "best", "--serve", "--port", "0", *permitted)
     assert (status, output) == (130, f"the page is at http://127.0.0.1:{found['port']}/ until Ctrl-C\n")

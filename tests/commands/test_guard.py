@@ -14,9 +14,10 @@ import sys
 import keras
 import pytest
 
-from keras_attn_zoo import cli, process
-from keras_attn_zoo.backends import choose_backend
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo import cli
+from keras_attn_zoo.cli import process
+from keras_attn_zoo.support.backends import choose_backend
+from keras_attn_zoo.support.errors import UserError
 from tests.commands.conftest import act
 
 
@@ -213,7 +214,7 @@ def test_files_do_not_take_the_numbers_of_closed_streams(tmp_path):
     """Libraries write to descriptors 1 and 2: they would write into a file that was opened in their place."""
     script = """
 import os
-from keras_attn_zoo.process import prepare_streams
+from keras_attn_zoo.cli.process import prepare_streams
 try:
     prepare_streams()
 except ValueError as error:
@@ -230,7 +231,7 @@ with open("out", "w") as file:
 def test_matplotlib_is_quiet_where_its_folder_cannot_be_made(tmp_path, name):
     script = """
 import os
-from keras_attn_zoo.process import prepare_matplotlib
+from keras_attn_zoo.cli.process import prepare_matplotlib
 prepare_matplotlib()
 import matplotlib
 print(matplotlib.get_cachedir() and matplotlib.get_configdir() == os.environ.get("MPLCONFIGDIR"))
@@ -354,7 +355,7 @@ def test_backend_choice(monkeypatch, tmp_path):
     monkeypatch.setenv("KERAS_BACKEND", backend)
     assert choose_backend() == backend
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
-    script = "from keras_attn_zoo.backends import choose_backend; print(choose_backend())"
+    script = "from keras_attn_zoo.support.backends import choose_backend; print(choose_backend())"
 
     def chosen(configured):
         (tmp_path / "keras.json").write_text(f'{{"backend": "{configured}"}}')

@@ -3,8 +3,8 @@
 import pytest
 
 from keras_attn_zoo import cli
-from keras_attn_zoo.commands.recipe import run_recipe
-from keras_attn_zoo.experiments.comparison import Recipe
+from keras_attn_zoo.cli.recipe import run_recipe
+from keras_attn_zoo.studies.comparison import Recipe
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,15 @@ import types
 
 import pytest
 
-from keras_attn_zoo.commands import comparison, pairs
-from keras_attn_zoo.commands.failures import told_failure
-from keras_attn_zoo.commands.recipe import run_recipe
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments import plan, training
-from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.paper_tables import Line, Pair, PaperTable
-from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.cli import language_pairs, run_comparison
+from keras_attn_zoo.cli.part_failures import told_failure
+from keras_attn_zoo.cli.recipe import run_recipe
+from keras_attn_zoo.runs import training
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.studies import plan
+from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.studies.paper_tables import Line, Pair, PaperTable
+from keras_attn_zoo.support.errors import UserError
 from tests.made_runs import copy_run
 from tests.tiny_run import TINY, make_text
 
@@ -57,7 +58,7 @@ def recipe(trained, any_preset, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(training, "train_system", train)
     # The built-in text is large.
-    monkeypatch.setattr(comparison, "check_with_text", lambda *args: None)
+    monkeypatch.setattr(run_comparison, "check_with_text", lambda *args: None)
     monkeypatch.chdir(tmp_path)
     run.seen, run.failing = seen, failing
     return run
@@ -141,7 +142,7 @@ def test_a_text_of_ones_own_is_not_that_of_every_pair(recipe, tmp_path):
 
 def test_the_papers_texts_and_a_pair_without_one(recipe, monkeypatch):
     taken = []
-    monkeypatch.setattr(pairs, "run_comparison", lambda recipe, options: taken.append(options) or 0.0)
+    monkeypatch.setattr(language_pairs, "run_comparison", lambda recipe, options: taken.append(options) or 0.0)
     assert recipe("--scale", "paper")[0] == 0
     assert [(one.pair, one.corpus, one.systems) for one in taken] == [
         ("ro-en", None, ["rnn", "second", "drawn"]),
@@ -162,7 +163,7 @@ def test_a_bug_or_a_full_disk_stops_no_other_pair(recipe, monkeypatch):
         done.append(options.pair)
         raise {"ro-en": OSError(28, "No space left on device"), "tr-en": RuntimeError("a bug")}[options.pair]
 
-    monkeypatch.setattr(pairs, "run_comparison", run)
+    monkeypatch.setattr(language_pairs, "run_comparison", run)
     status, _, error = recipe("--embedded")
     last = error.splitlines()[-1]
     assert status == 2 and done == ["ro-en", "tr-en"] and "Traceback" in error
@@ -180,7 +181,7 @@ def test_one_reason_is_given_once_and_nothing_is_said_twice(recipe, monkeypatch)
     def run(recipe, options):
         raise UserError("no network.")
 
-    monkeypatch.setattr(pairs, "run_comparison", run)
+    monkeypatch.setattr(language_pairs, "run_comparison", run)
     status, _, error = recipe("--scale", "paper")
     assert status == 2 and "2 of 2 language pairs failed: ro-en, tr-en (no network)." in error.splitlines()[-1]
     assert "no text was given" not in error
@@ -190,7 +191,7 @@ def test_one_reason_is_given_once_and_nothing_is_said_twice(recipe, monkeypatch)
 
 def test_gold_links_go_to_the_pairs_that_the_tables_have_them_of(recipe, monkeypatch):
     taken = []
-    monkeypatch.setattr(pairs, "run_comparison", lambda recipe, options: taken.append(options) or 0.0)
+    monkeypatch.setattr(language_pairs, "run_comparison", lambda recipe, options: taken.append(options) or 0.0)
     assert recipe("--scale", "paper", "--bitext", "b", "--gold", "g", "--index-base", 1)[0] == 0
     assert [(one.bitext, one.gold, one.index_base) for one in taken] == [("b", "g", 1), (None, None, 0)]
     status, _, error = recipe("--scale", "paper", "--bitext", "b", "--gold", "g", "--systems", "third")
@@ -211,6 +212,6 @@ def test_tables_of_the_pairs_that_there_are(recipe, tmp_path):
     asked = []
     options = ["--out", "out", "--pair", "all", "--embedded"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparison, "backend_of_run", lambda found: asked.extend(found))
+        patch.setattr(run_comparison, "backend_of_run", lambda found: asked.extend(found))
         run_recipe(RECIPE, "Three bodies.", options)
     assert {path.as_posix() for path in asked} >= {"out/tr-en/rnn", "out/tr-en/third"}

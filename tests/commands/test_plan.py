@@ -2,16 +2,16 @@
 
 import pytest
 
-from keras_attn_zoo.experiments.catalogue import folder
-from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.outline import outline
+from keras_attn_zoo.corpora import corpus_folder
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.runs.outline import outline
 from keras_attn_zoo.training.progress import parameter_count
 
 
 @pytest.fixture
 def without_corpora(monkeypatch, tmp_path):
     monkeypatch.setenv("ATTN_ZOO_CORPORA", str(tmp_path / "corpora"))
-    monkeypatch.setattr(folder, "_download", lambda *_: pytest.fail("it was fetched"))
+    monkeypatch.setattr(corpus_folder, "_download", lambda *_: pytest.fail("it was fetched"))
 
 
 SIZES = ("--set", "width=16", "num_heads=2", "ffn_dim=16", "encoder_layers=1", "decoder_layers=1")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.runs.system import System
 from tests.made_runs import REFERENCES, WRONG, make_run
 
 
@@ -12,7 +12,7 @@ def test_one_curve_for_all_seeds_of_a_system(attn_zoo, tmp_path, monkeypatch):
     """Losses of 3 and 2 beside 5 and 4: means of 4 and 3; the root of 1 + 1; the third round of one run is left out."""
     seen = []
     monkeypatch.setattr(
-        "keras_attn_zoo.analysis.pictures.plot_curves", lambda *given, **more: seen.append((given, more))
+        "keras_attn_zoo.viewing.attention_pictures.plot_curves", lambda *given, **more: seen.append((given, more))
     )
     runs = {"a": (1, 0.1), "a2": (2, 0.1), "b": (1, 0.3), "b-elsewhere": (2, 0.3)}
     for name, (seed, dropout) in runs.items():
@@ -67,7 +67,9 @@ def test_one_curve_for_all_seeds_of_a_system(attn_zoo, tmp_path, monkeypatch):
 def test_how_many_times_faster_the_run_without_a_latent_alignment_is_trained(attn_zoo, tmp_path, monkeypatch):
     """1,200 tokens/s beside 400 with two positions and 300 with all: 3 and 4 times."""
     seen = []
-    monkeypatch.setattr("keras_attn_zoo.analysis.pictures.plot_curves", lambda *given, **more: seen.append(given))
+    monkeypatch.setattr(
+        "keras_attn_zoo.viewing.attention_pictures.plot_curves", lambda *given, **more: seen.append(given)
+    )
     latent = {"output": "latent"}
     places = {"plain": ({}, 1200.0), "all": (latent, 300.0)}
     places["two"] = ({**latent, "marginalization": "top_k", "top_k": 2}, 400.0)

@@ -10,14 +10,14 @@ import sys
 import keras
 import pytest
 
-from keras_attn_zoo import backends, cli, processor
-from keras_attn_zoo.cli import build_parser
-from keras_attn_zoo.commands import comparison, guard
-from keras_attn_zoo.commands.options import resumed, settings_from_options
-from keras_attn_zoo.commands.parser import Parser
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.named_systems import SYSTEMS
+from keras_attn_zoo import cli
+from keras_attn_zoo.cli import build_parser, guard, run_comparison
+from keras_attn_zoo.cli.options import resumed, settings_from_options
+from keras_attn_zoo.cli.parser import Parser
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.support import backends, processor
+from keras_attn_zoo.support.errors import UserError
 from tests.tiny_run import TINY
 
 TRAIN = ("train", "--system", "uniform", "--run", "runs/a")
@@ -127,7 +127,7 @@ def test_a_recipe_of_rnns_takes_the_backend_that_trains_them_fastest():
     def job(recipe, *more):
         parser = Parser()
         systems = {name: entry.system for name, entry in recipe.entries.items()}
-        comparison.add_comparison_arguments(parser, systems, recipe.default, {})
+        run_comparison.add_comparison_arguments(parser, systems, recipe.default, {})
         options = parser.parse_args(["--out", "a", *more])
         return options.job(options)
 
@@ -196,7 +196,7 @@ def test_the_option_of_a_resumed_run_names_its_backend(trained, tmp_path):
 def filled_pages(backend, job, prepare, run):
     """How many pages the system fills in each of four runs of a line, in a process of its own."""
     script = (
-        "import resource, sys; from keras_attn_zoo.backends import choose_backend\n"
+        "import resource, sys; from keras_attn_zoo.support.backends import choose_backend\n"
         "choose_backend(*sys.argv[1:3])\n"
         "exec(sys.argv[3])\n"
         "def filled():\n"
@@ -248,7 +248,7 @@ def test_keras_is_imported_without_what_no_command_needs_of_it(package):
         "torch._dynamo",
     }
     script = (
-        "import importlib, importlib.util, sys; from keras_attn_zoo.backends import choose_backend\n"
+        "import importlib, importlib.util, sys; from keras_attn_zoo.support.backends import choose_backend\n"
         "backend, package, *needless = sys.argv[1:]\n"
         "choose_backend(backend)\n"
         "importlib.import_module(f'keras_attn_zoo.{package}')\n"
@@ -265,10 +265,10 @@ def test_a_preset_of_kaggle_is_found_by_a_command():
     """KerasHub is imported without the package; a download needs it."""
     pytest.importorskip("kagglehub")
     script = (
-        "import sys; from keras_attn_zoo.backends import choose_backend\n"
+        "import sys; from keras_attn_zoo.support.backends import choose_backend\n"
         "choose_backend(sys.argv[1])\n"
         "import keras_attn_zoo.models\n"
-        "from keras_attn_zoo.models.hub_presets import downloading\n"
+        "from keras_attn_zoo.presets.hub_presets import downloading\n"
         "from keras_hub.src.utils.preset_utils import get_file\n"
         "import kagglehub\n"
         "def download(handle, path):\n"

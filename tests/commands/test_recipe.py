@@ -7,15 +7,15 @@ import shutil
 
 import pytest
 
-from keras_attn_zoo.commands import compare, comparison
-from keras_attn_zoo.commands.recipe import run_recipe
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments import training
-from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.system import System
-from keras_attn_zoo.experiments.table import read_results, results_table
+from keras_attn_zoo.cli import compare, run_comparison
+from keras_attn_zoo.cli.recipe import run_recipe
+from keras_attn_zoo.runs import training
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.studies.table import read_results, results_table
+from keras_attn_zoo.support.errors import UserError
 from tests.made_runs import REFERENCES, WRONG, copy_run, make_run, translate_as
 from tests.tiny_run import TINY
 
@@ -47,7 +47,7 @@ def recipe(trained, any_preset, tmp_path, monkeypatch, capsys):
 
         monkeypatch.setattr(training, "train_system", train)
         # Of the text that is given here, no system could be trained.
-        monkeypatch.setattr(comparison, "check_with_text", lambda *args: None)
+        monkeypatch.setattr(run_comparison, "check_with_text", lambda *args: None)
         seen.clear()
         command = ["--out", str(tmp_path / "out"), "--train", "a", "b", *map(str, arguments)]
         (tmp_path / "a").write_text("rot haus\n" * 20)
@@ -88,7 +88,7 @@ def test_a_setting_goes_to_the_systems_that_know_it(recipe):
     ],
 )
 def test_what_is_wrong_with_any_system_is_said_before_the_first_is_trained(recipe, arguments, text, monkeypatch):
-    monkeypatch.setattr("keras_attn_zoo.experiments.memory.machine_bytes", lambda: 10**11)
+    monkeypatch.setattr("keras_attn_zoo.runs.memory.machine_bytes", lambda: 10**11)
     status, output, error, seen = recipe(*arguments)
     assert (status, output, seen) == (2, "", {})
     assert re.search(text, error)
@@ -302,7 +302,7 @@ def test_a_table_alone_finds_runs_of_other_seeds_and_of_a_grid(recipe, tmp_path,
 def test_pictures_have_the_runs_of_earlier_calls(recipe, monkeypatch):
     """Those of a grid too, of which the first values are drawn."""
     drawn = []
-    draw = "keras_attn_zoo.analysis.pictures.plot_curves"
+    draw = "keras_attn_zoo.viewing.attention_pictures.plot_curves"
     monkeypatch.setattr(draw, lambda curves, path, *_, **more: drawn.append([path.name, *curves]))
     assert recipe("--systems", "rnn", "--grid", "dropout=0.3,0.1")[0] == 0
     assert recipe("--systems", "plain")[0] == 0
@@ -373,7 +373,7 @@ def test_compare_is_a_recipe_from_the_command_line(attn_zoo, tmp_path, monkeypat
     line = ["compare", "--systems", "uniform,bahdanau", "luong-dot", "--baseline", "bahdanau", "--out", tmp_path / "o"]
     assert attn_zoo(*line)[0] == 0
     ((known, options),) = seen
-    assert {name: known.entries[name].baseline for name in comparison.system_names(options)} == {
+    assert {name: known.entries[name].baseline for name in run_comparison.system_names(options)} == {
         "uniform": "bahdanau",
         "bahdanau": None,
         "luong-dot": "bahdanau",

@@ -6,12 +6,12 @@ import os
 
 import pytest
 
-from keras_attn_zoo.commands import pictures
-from keras_attn_zoo.commands.pictures import draw_pictures
-from keras_attn_zoo.commands.plot_lengths import _corpus_of
-from keras_attn_zoo.experiments.comparison import Entry, Recipe, expand
-from keras_attn_zoo.experiments.paper_tables import Examples
-from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.cli import plot
+from keras_attn_zoo.cli.plot import draw_pictures
+from keras_attn_zoo.cli.plot_lengths import _corpus_of
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.studies.comparison import Entry, Recipe, expand
+from keras_attn_zoo.studies.paper_tables import Examples
 from tests.made_runs import WRONG, make_run
 
 ENTRIES = {name: Entry(System(name, {})) for name in ("a", "b", "c")}
@@ -23,8 +23,8 @@ def drawn(tmp_path, monkeypatch):
 
     def draw(line, tables=(), grid=None, seeds=(), **arguments):
         seen = []
-        commands = [dataclasses.replace(command, run=seen.append) for command in pictures.PICTURES]
-        monkeypatch.setattr(pictures, "PICTURES", commands)
+        commands = [dataclasses.replace(command, run=seen.append) for command in plot.PICTURES]
+        monkeypatch.setattr(plot, "PICTURES", commands)
         recipe = Recipe("A paper", ENTRIES, ("a",), tables=tables, pictures={"picture.png": line})
         draw_pictures(recipe, expand(ENTRIES, {}, grid, seeds), tmp_path, **arguments)
         assert len(seen) < 2
@@ -41,8 +41,8 @@ def test_a_picture_that_fails_stops_no_other(tmp_path, monkeypatch, caplog):
         seen.append(options.output.name)
         raise RuntimeError("a defect")
 
-    commands = [dataclasses.replace(command, run=run) for command in pictures.PICTURES]
-    monkeypatch.setattr(pictures, "PICTURES", commands)
+    commands = [dataclasses.replace(command, run=run) for command in plot.PICTURES]
+    monkeypatch.setattr(plot, "PICTURES", commands)
     make_run(tmp_path / "a")
     recipe = Recipe("A paper", ENTRIES, ("a",), pictures={"one.png": "curves a", "two.png": "curves a"})
     draw_pictures(recipe, expand(ENTRIES, {}), tmp_path)
@@ -153,7 +153,7 @@ def test_a_picture_of_the_text_is_given_the_text(drawn, tmp_path, corpus):
 def test_a_text_that_is_known_is_not_read_again(tmp_path, corpus, monkeypatch):
     """That of the run's own description, whatever else the run says of it; no other."""
     run, known = make_run(tmp_path / "a"), dataclasses.replace(corpus, description={"train": ["a", "b"]})
-    monkeypatch.setattr("keras_attn_zoo.experiments.described_corpora.own_corpus", lambda run, ask: "read")
+    monkeypatch.setattr("keras_attn_zoo.runs.described_corpora.own_corpus", lambda run, ask: "read")
     for own, expected in (({"train": ["a", "b"], "fingerprint": "1"}, known), ({"train": ["a", "c"]}, "read")):
         run.config.write_text(json.dumps({"system": {}, "corpus": own}))
         assert _corpus_of(run.path, known) is expected
@@ -172,8 +172,8 @@ def test_a_picture_that_was_drawn_when_the_process_was_killed_is_drawn_again(tmp
         if len(seen) == 1:
             raise KeyboardInterrupt
 
-    commands = [dataclasses.replace(command, run=run) for command in pictures.PICTURES]
-    monkeypatch.setattr(pictures, "PICTURES", commands)
+    commands = [dataclasses.replace(command, run=run) for command in plot.PICTURES]
+    monkeypatch.setattr(plot, "PICTURES", commands)
     with pytest.raises(KeyboardInterrupt):
         draw_pictures(recipe, expand(ENTRIES, {}), tmp_path)
     for _ in range(2):

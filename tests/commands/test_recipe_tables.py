@@ -9,17 +9,18 @@ from pathlib import Path
 import keras
 import pytest
 
-from keras_attn_zoo.commands.recipe import run_recipe
-from keras_attn_zoo.commands.run_checks import room_of
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments import corpora, finished_run, training
-from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.paper_tables import Line, Pair, PaperTable
-from keras_attn_zoo.experiments.parallel_text import ParallelText
-from keras_attn_zoo.experiments.preparation import check_system, described, prepare_data
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.locks import InUseError
+from keras_attn_zoo.cli.recipe import run_recipe
+from keras_attn_zoo.cli.run_checks import room_of
+from keras_attn_zoo.corpora import corpus
+from keras_attn_zoo.corpora.parallel_text import ParallelText
+from keras_attn_zoo.runs import finished_run, training
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.runs.preparation import check_system, described, prepare_data
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.studies.paper_tables import Line, Pair, PaperTable
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.locks import InUseError
 from tests.made_runs import copy_run
 from tests.tiny_run import TINY, make_text
 
@@ -163,7 +164,7 @@ def test_a_further_test_text_fills_its_column(recipe, tmp_path, monkeypatch):
 def test_the_further_test_text_of_a_corpus_is_scored_unless_another_is_given(recipe, corpus, monkeypatch):
     """The columns of a table fill from the paper's corpus alone."""
     own = dataclasses.replace(corpus, more_tests={"news2018": ParallelText(corpus.splits.valid)})
-    monkeypatch.setattr("keras_attn_zoo.commands.comparison.corpus_from_options", lambda options: own)
+    monkeypatch.setattr("keras_attn_zoo.cli.run_comparison.corpus_from_options", lambda options: own)
     run = RunFolder(Path("out", "rnn"))
     sentences = []
     for arguments in ((), ("--more-test", "news2018", "text/test.de", "text/test.en")):
@@ -187,7 +188,7 @@ def test_the_further_test_text_of_a_corpus_is_scored_unless_another_is_given(rec
     ],
 )
 def test_further_test_texts_that_cannot_be_scored_are_refused_at_once(recipe, tmp_path, monkeypatch, arguments, said):
-    monkeypatch.setattr(corpora, "corpus_from_files", None)
+    monkeypatch.setattr(corpus, "corpus_from_files", None)
     pairs = zip(*((tmp_path / "text" / f"test.{side}").read_text().splitlines() for side in ("de", "en")), strict=True)
     (tmp_path / "text" / "test.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
     status, _, error = recipe("--more-test", *arguments)
@@ -213,7 +214,7 @@ def test_the_text_of_the_scale_paper_is_the_papers_own(tmp_path, monkeypatch, ca
         seen.append(name)
         raise UserError("not read here.")
 
-    monkeypatch.setattr(corpora, "corpus_from_name", read)
+    monkeypatch.setattr(corpus, "corpus_from_name", read)
     monkeypatch.chdir(tmp_path)
     pairs = {"ro-en": Pair(corpus="wmt16-ro-en"), "tr-en": Pair()}
     known = dataclasses.replace(RECIPE, pairs=pairs)
@@ -282,7 +283,7 @@ def test_a_run_of_another_backend_is_named_before_any_is_trained(recipe, trained
 def test_a_run_of_an_earlier_version_gets_what_it_lacks(recipe, trained, tmp_path):
     texts = {part: [f"text/{part}.de", f"text/{part}.en"] for part in ("train", "valid", "test")}
     system = RECIPE.of("ro-en").entries["rnn"].system
-    run = copy_of_text(trained, tmp_path / "out" / "rnn", system, corpora.corpus_from_files(**texts))
+    run = copy_of_text(trained, tmp_path / "out" / "rnn", system, corpus.corpus_from_files(**texts))
     before = {key: value for key, value in run.read_scores()["test"].items() if key != "text_checksum"}
     run.scores.unlink()
     run.add_scores("test", before)
@@ -374,7 +375,7 @@ def test_results_are_kept_apart_from_other_recipes_and_from_runs(recipe, trained
 
 
 def test_a_corpus_in_other_languages_than_those_it_stands_for(capsys, monkeypatch):
-    monkeypatch.setattr("keras_attn_zoo.commands.comparison.corpus_from_options", lambda options: 1 / 0)
+    monkeypatch.setattr("keras_attn_zoo.cli.run_comparison.corpus_from_options", lambda options: 1 / 0)
     for pair, told in (("ro-en", True), ("tr-en", False)):
         with pytest.raises(ZeroDivisionError):
             run_recipe(RECIPE, "One body.", ["--out", "out", "--corpus", "wmt18-tr-en", "--pair", pair])

@@ -8,19 +8,19 @@ import types
 import pytest
 import sacrebleu
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.corpora.corpus import corpus_from_files
+from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.evaluation.text_scores import check_tokenizer, compare_systems
-from keras_attn_zoo.experiments.corpora import corpus_from_files
-from keras_attn_zoo.experiments.described_corpora import own_test_text
-from keras_attn_zoo.experiments.finished_run import score_and_draw
-from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.parallel_text import ParallelText
-from keras_attn_zoo.experiments.preparation import check_system
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.system import SETTINGS
-from keras_attn_zoo.experiments.table import read_results
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.runs.described_corpora import own_test_text
+from keras_attn_zoo.runs.finished_run import score_and_draw
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.runs.preparation import check_system
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.system import SETTINGS
+from keras_attn_zoo.studies.table import read_results
+from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.training.callbacks import ValidationBLEU
+from keras_attn_zoo.translators import Translator
 from tests.made_runs import translate_as
 
 SOURCES = ["rot haus", "katze geht", "blau hund"]

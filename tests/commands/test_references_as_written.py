@@ -8,20 +8,20 @@ import sys
 
 import pytest
 
-from keras_attn_zoo.commands.text_options import more_tests
+from keras_attn_zoo.cli.text_options import more_tests
+from keras_attn_zoo.corpora.corpus import corpus_from_files
+from keras_attn_zoo.corpora.parallel_text import ParallelText
+from keras_attn_zoo.corpora.relocated_corpus import other_text
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.evaluation.text_scores import compare_systems
-from keras_attn_zoo.experiments.corpora import corpus_from_files
-from keras_attn_zoo.experiments.described_corpora import own_test_text
-from keras_attn_zoo.experiments.finished_run import left_to_score, score_and_draw
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.experiments.moved_text import other_text
-from keras_attn_zoo.experiments.parallel_text import ParallelText
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.scores_by_length import scores_by_length
-from keras_attn_zoo.experiments.scoring import score_again, score_run
-from keras_attn_zoo.experiments.table import read_results
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.runs.described_corpora import own_test_text
+from keras_attn_zoo.runs.finished_run import left_to_score, score_and_draw
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.scoring import score_again, score_run
+from keras_attn_zoo.studies.scores_by_length import scores_by_length
+from keras_attn_zoo.studies.table import read_results
+from keras_attn_zoo.translators import Translator
 from tests.hard_text import HYPOTHESES, REFERENCES, drawn, write
 from tests.made_runs import translate_as
 

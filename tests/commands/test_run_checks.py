@@ -5,10 +5,10 @@ import dataclasses
 
 import pytest
 
-from keras_attn_zoo.commands.run_checks import check_with_text
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.comparison import Run
-from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.cli.run_checks import check_with_text
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.studies.comparison import Run
+from keras_attn_zoo.support.errors import UserError
 from tests.made_runs import copy_run
 from tests.tiny_run import TINY
 

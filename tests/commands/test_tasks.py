@@ -5,15 +5,15 @@ import shutil
 
 import pytest
 
-from keras_attn_zoo.commands import comparison
-from keras_attn_zoo.commands.comparison import system_names
-from keras_attn_zoo.commands.parser import Parser
-from keras_attn_zoo.commands.recipe import run_recipe
-from keras_attn_zoo.experiments import finished_run, training
-from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.paper_tables import Pair
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.files import read_json, write_json
+from keras_attn_zoo.cli import run_comparison
+from keras_attn_zoo.cli.parser import Parser
+from keras_attn_zoo.cli.recipe import run_recipe
+from keras_attn_zoo.cli.run_comparison import system_names
+from keras_attn_zoo.runs import finished_run, training
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.studies.paper_tables import Pair
+from keras_attn_zoo.support.files import read_json, write_json
 from tests.tiny_run import TINY
 
 
@@ -54,7 +54,7 @@ def test_train_takes_the_settings_of_the_task_and_then_those_given(attn_zoo, tra
         training, "train_system", lambda system, text, *_, **__: seen.append((system, text)) or RunFolder(trained)
     )
     line = ("train", "--system", "uniform", "--small", "--embedded", "--run", tmp_path / "run", "--task", "dialogue")
-    monkeypatch.setattr("keras_attn_zoo.commands.train.corpus_from_options", lambda options: Text(options.task))
+    monkeypatch.setattr("keras_attn_zoo.cli.train.corpus_from_options", lambda options: Text(options.task))
     assert attn_zoo(*line, "--set", "truncate_source=99")[0] == 0
     ((system, text),) = seen
     assert text.task == system.data.task == "dialogue"
@@ -114,7 +114,7 @@ def options_of(recipe, *arguments):
     parser = Parser()
     tasks = {task: list(own.entries) for task, own in recipe.tasks.items()}
     systems = {name: entry.system for name, entry in recipe.entries.items()}
-    comparison.add_comparison_arguments(parser, systems, recipe.default, tasks)
+    run_comparison.add_comparison_arguments(parser, systems, recipe.default, tasks)
     return parser.parse_args(["--out", "o", *arguments])
 
 

@@ -7,11 +7,11 @@ import shutil
 import keras
 import pytest
 
-from keras_attn_zoo.experiments import training
-from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.files import write_text
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.runs import training
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.support.files import write_text
+from keras_attn_zoo.translators import Translator
 
 
 def test_train_loads_the_trained_model_once(attn_zoo, trained, corpus, tmp_path, monkeypatch):

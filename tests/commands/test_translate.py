@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from keras_attn_zoo.commands import translate
+from keras_attn_zoo.cli import translate
 from tests.commands.conftest import SENTENCES
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.data.batches import TranslationBatches, evaluation_batches
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 from tests.data.trees import same
 
 

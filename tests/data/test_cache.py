@@ -8,7 +8,7 @@ from keras_attn_zoo.data.cache import EncodedCorpus, build_cache
 from keras_attn_zoo.data.filters import Filter, FilterReport
 from keras_attn_zoo.data.subwords import Subwords, train_subwords
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 
 
 class Numbers:

@@ -11,9 +11,9 @@ import zipfile
 
 import pytest
 
+from keras_attn_zoo.corpora.given_files import open_pairs, read_test
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines, read_windows
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.given_files import open_pairs, read_test
+from keras_attn_zoo.support.errors import UserError
 
 PACKED = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}
 TEXT = "ein Haus\nein Hund\n"

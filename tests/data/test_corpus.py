@@ -16,7 +16,7 @@ from keras_attn_zoo.data.filters import Filter, FilterReport, filter_numbered_pa
 from keras_attn_zoo.data.splits import Splits, random_split
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines, read_windows
 from keras_attn_zoo.data.words import has_illegal_characters, normalise, word_count
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 
 PAIRS = [("ein Haus", "a house"), ("ein kleiner Hund", "a small dog"), ("ja", "yes")]
 

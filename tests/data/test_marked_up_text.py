@@ -6,6 +6,7 @@ import time
 import pytest
 
 from keras_attn_zoo import cli
+from keras_attn_zoo.corpora.given_files import read_pairs, read_test
 from keras_attn_zoo.data.marked_up_text import segments_in
 from keras_attn_zoo.data.text_files import (
     ParallelFiles,
@@ -15,8 +16,7 @@ from keras_attn_zoo.data.text_files import (
     read_translations,
     read_windows,
 )
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.given_files import read_pairs, read_test
+from keras_attn_zoo.support.errors import UserError
 
 SOURCE = """<srcset setid="newstest" srclang="any">
 <doc sysid="ref" docid="b" genre="news" origlang="de">

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import sentencepiece
 
+from keras_attn_zoo.corpora.synthetic import generate_splits
 from keras_attn_zoo.data.batches import TranslationBatches
 from keras_attn_zoo.data.cache import build_cache
 from keras_attn_zoo.data.sampled_corpus import SampledCorpus, build_sampled_corpus, uniform_numbers
 from keras_attn_zoo.data.subwords import Subwords, train_subwords
 from keras_attn_zoo.data.truncation import Truncation
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.synthetic import generate_splits
+from keras_attn_zoo.support.errors import UserError
 from tests.data.trees import same
 
 COUNT, ALPHA, LIMIT = 6, 0.3, 40

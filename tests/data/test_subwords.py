@@ -7,8 +7,8 @@ import pytest
 
 from keras_attn_zoo.data.subwords import MODEL_TYPES, Subwords, train_subword_pair, train_subwords
 from keras_attn_zoo.data.text_files import read_lines
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import write_text
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import write_text
 
 
 def made_text(seed=0, alphabet="abcdefgh", count=300):

@@ -4,7 +4,7 @@ import pytest
 
 from keras_attn_zoo.data.subwords import Subwords, train_subwords
 from keras_attn_zoo.data.truecasing import Truecaser, train_truecaser
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 
 TEXT = [
     "Der Hund sieht das Haus.",

@@ -6,8 +6,8 @@ from keras_attn_zoo.data.cache import build_cache
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
 from keras_attn_zoo.data.truncation import UNCUT, Truncation
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.settings import DataSettings
+from keras_attn_zoo.runs.settings import DataSettings
+from keras_attn_zoo.support.errors import UserError
 
 PAIRS = [("a b c d e f", "v w x y z"), ("a b", "v w")]
 END = 3

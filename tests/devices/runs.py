@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_attn_zoo import cli
 from keras_attn_zoo.devices import devices_of, using
-from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.runs.training import train_system
 from keras_attn_zoo.training.run_log import read_log
 from tests.tiny_run import TINY, interrupted_after, make_text
 
@@ -113,7 +113,7 @@ def compare_logs(run, whole):
 ON_FOUR = """
 import sys
 from keras_attn_zoo.devices import devices_of, using
-from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.runs.training import train_system
 from tests.devices.runs import WITHOUT_NOISE
 from tests.tiny_run import TINY, make_corpus
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.devices import Devices, agreed, using
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments import finished_run, precision
-from keras_attn_zoo.experiments.parallel_text import ParallelText
-from keras_attn_zoo.models import preset_registry
+from keras_attn_zoo.presets import preset_registry
+from keras_attn_zoo.runs import finished_run, precision
+from keras_attn_zoo.support.errors import UserError
 from tests.made_runs import make_run
 
 pytestmark = pytest.mark.one_backend

@@ -20,8 +20,8 @@ if keras.config.backend() != "jax":
 import jax
 
 from keras_attn_zoo.devices import devices_of, using
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.layers.common import products
+from keras_attn_zoo.layers.base import products
+from keras_attn_zoo.support.errors import UserError
 
 
 def test_two_devices_give_the_numbers_of_one():

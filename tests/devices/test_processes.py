@@ -8,7 +8,7 @@ import sys
 import keras
 import pytest
 
-from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.runs.training import train_system
 from tests.devices.law import OTHERS, check, numbers
 from tests.devices.runs import ON_FOUR, WITHOUT_NOISE, compare_logs, rounds
 from tests.devices.runs import command as run_program
@@ -43,8 +43,8 @@ def test_two_processes_give_the_numbers_of_one(name):
 KILLED = """
 import os, signal, sys
 from keras_attn_zoo.devices import devices_of, using
-from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.translators import Translator
 from tests.devices.runs import WITHOUT_NOISE
 from tests.tiny_run import make_corpus
 

@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.runs.training import train_system
 from tests.devices.law import OTHERS, check, numbers
 from tests.devices.runs import WITHOUT_NOISE, check_log, check_resumed, command, compare_logs, train_arguments
 
@@ -17,8 +17,8 @@ if keras.config.backend() != "tensorflow":
 import tensorflow as tf
 
 from keras_attn_zoo.devices import devices_of, using
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.layers.common.dropout import Dropout
+from keras_attn_zoo.layers.base.dropout import Dropout
+from keras_attn_zoo.support.errors import UserError
 
 
 def test_two_replicas_give_the_numbers_of_one():

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 
 from keras_attn_zoo.devices import processes
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 
 DOCS = Path(__file__).parents[2] / "docs" / "scale.md"
 TORCHRUN = ("-m", "torch.distributed.run")

@@ -35,9 +35,9 @@ def train_runs(folder):
     """A run of each body: one that is done and scored, one that was interrupted; and the text of both."""
     import dataclasses
 
-    from keras_attn_zoo.experiments.loading import load_translator
-    from keras_attn_zoo.experiments.scoring import score_run
-    from keras_attn_zoo.experiments.training import train_system
+    from keras_attn_zoo.runs.loading import load_translator
+    from keras_attn_zoo.runs.scoring import score_run
+    from keras_attn_zoo.runs.training import train_system
     from tests import tiny_run
 
     corpus = tiny_run.make_corpus()

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.translators import Translator
 from tests import tiny, tiny_run
 
 pytestmark = pytest.mark.one_backend

@@ -5,7 +5,7 @@ import lzma
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.cli.process import reason
 from keras_attn_zoo.evaluation.alignments import (
     Alignment,
     alignment_scores,
@@ -15,7 +15,7 @@ from keras_attn_zoo.evaluation.alignments import (
     write_alignments,
 )
 from keras_attn_zoo.evaluation.attention_links import extract_alignment, merge_subwords
-from keras_attn_zoo.process import reason
+from keras_attn_zoo.support.errors import UserError
 
 
 def test_scores_computed_by_hand():

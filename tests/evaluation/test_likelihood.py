@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.likelihood import perplexity, token_accuracy
+from keras_attn_zoo.support.errors import UserError
 
 
 def test_perplexity_by_hand():

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.multi_bleu import MultiBLEU
 from keras_attn_zoo.evaluation.text_scores import compare_systems, score_text
+from keras_attn_zoo.support.errors import UserError
 
 # Text, and its words as Moses splits them.
 GERMAN = {

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.overlap_scores import OVERLAP_METRICS, check_references
 from keras_attn_zoo.evaluation.text_scores import compare_systems, score_text
+from keras_attn_zoo.support.errors import UserError
 
 ROUGE = ("rouge1", "rouge2", "rougel", "rougelsum")
 

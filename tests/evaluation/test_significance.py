@@ -7,8 +7,8 @@ import pytest
 from sacrebleu.metrics import BLEU, TER
 from sacrebleu.significance import PairedTest
 
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.significance import paired_tests, ratio_test
+from keras_attn_zoo.support.errors import UserError
 
 WORDS = [f"w{i}" for i in range(60)]
 

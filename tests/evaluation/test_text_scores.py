@@ -5,9 +5,9 @@ import os
 import pytest
 import sacrebleu
 
-from keras_attn_zoo.commands.options import SIGNIFICANCE_TESTS
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.cli.options import SIGNIFICANCE_TESTS
 from keras_attn_zoo.evaluation.text_scores import TESTS, compare_systems, score_text, sentence_bleu
+from keras_attn_zoo.support.errors import UserError
 
 HYPOTHESES = ["the cat sat on the mat .", "A dog runs quickly home .", "nothing in common", ""]
 REFERENCES = ["the cat sat on a mat .", "a dog runs home quickly .", "a reference of its own", "one more"]

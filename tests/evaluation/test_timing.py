@@ -1,7 +1,7 @@
 import pytest
 
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.timing import CompilationClock
+from keras_attn_zoo.support.errors import UserError
 
 
 def test_compilation_is_the_first_call_less_the_median_of_the_later_ones():

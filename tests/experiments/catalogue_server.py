@@ -106,7 +106,7 @@ def modules_without_entries():
 @contextlib.contextmanager
 def unused_mtdata(folder):
     """Have mtdata as a new process finds it, with an index of nothing."""
-    from keras_attn_zoo.experiments.catalogue import mtdata_source
+    from keras_attn_zoo.corpora import mtdata_source
 
     pytest.importorskip("mtdata")
     with pytest.MonkeyPatch.context() as patch:

@@ -7,10 +7,10 @@ import shutil
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.resuming import check_resumable
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.runs.resuming import check_resumable
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.training.resumable_state import ResumableState
 from tests.tiny_run import TINY
 

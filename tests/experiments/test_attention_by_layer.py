@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from keras_attn_zoo.analysis.attention_statistics import attention_entropy
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.attention_by_layer import matrices_by_position, self_attention, statistics_by_layer
-from keras_attn_zoo.experiments.parallel_text import ParallelText
+from keras_attn_zoo.corpora.parallel_text import ParallelText
+from keras_attn_zoo.runs.attention_by_layer import matrices_by_position, self_attention, statistics_by_layer
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.viewing.attention_statistics import attention_entropy
 from tests import tiny
 
 TEXT = ParallelText(list(zip(tiny.sentences("source")[:3], tiny.sentences("target")[:3], strict=True)))

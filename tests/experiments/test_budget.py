@@ -7,13 +7,13 @@ import types
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.budget import Budget
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.scoring import training_summary
-from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.runs.budget import Budget
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.scoring import training_summary
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.training import run_log
-from keras_attn_zoo.training.budget import SpentBudget
+from keras_attn_zoo.training.budget_callback import SpentBudget
 from keras_attn_zoo.training.run_log import clock_of, read_log, read_steps
 from tests.tiny_run import TINY, interrupted_after
 

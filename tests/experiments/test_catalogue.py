@@ -11,19 +11,19 @@ import random
 import pytest
 
 from keras_attn_zoo.cli import main
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.catalogue import folder, listing
-from keras_attn_zoo.experiments.catalogue.held_out import hold_out
-from keras_attn_zoo.experiments.catalogue.listing import NamedCorpus, catalogue, find_corpus
-from keras_attn_zoo.experiments.corpora import corpus_from_name
-from keras_attn_zoo.experiments.described_corpora import corpus_from_description, own_test_text
-from keras_attn_zoo.experiments.finished_run import score_and_draw
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.corpora import corpus_folder, named_corpora
+from keras_attn_zoo.corpora.corpus import corpus_from_name
+from keras_attn_zoo.corpora.held_out import hold_out
+from keras_attn_zoo.corpora.named_corpora import NamedCorpus, catalogue, find_corpus
+from keras_attn_zoo.runs.described_corpora import corpus_from_description, own_test_text
+from keras_attn_zoo.runs.finished_run import score_and_draw
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.support.errors import UserError
 from tests.test_docs import RECIPES
 from tests.tiny_run import TINY, make_pairs, make_text
 
-SPLIT = NamedCorpus("tiny-de-en", "text", ("de", "en"), "home", "terms", mtdata={p: [] for p in listing.PARTS})
+SPLIT = NamedCorpus("tiny-de-en", "text", ("de", "en"), "home", "terms", mtdata={p: [] for p in named_corpora.PARTS})
 WHOLE = NamedCorpus("whole-de-en", "text", ("de", "en"), "home", "terms", mtdata={"all": ["Tiny-all-1-deu-eng"]})
 
 
@@ -31,7 +31,7 @@ WHOLE = NamedCorpus("whole-de-en", "text", ("de", "en"), "home", "terms", mtdata
 def corpora(tmp_path, monkeypatch):
     """A catalogue of two corpora, and the folder for them."""
     monkeypatch.setenv("ATTN_ZOO_CORPORA", str(tmp_path / "corpora"))
-    monkeypatch.setattr(listing, "catalogue", lambda: {one.name: one for one in (SPLIT, WHOLE)})
+    monkeypatch.setattr(named_corpora, "catalogue", lambda: {one.name: one for one in (SPLIT, WHOLE)})
     return tmp_path / "corpora"
 
 
@@ -54,9 +54,9 @@ def test_the_catalogue():
         # The lists of the two libraries are not both given, and no part is unknown.
         assert bool(one.mtdata) != bool(one.hub)
         assert one.parts == ("all",) or one.parts[:1] == ("train",)
-        assert set(one.mtdata) <= {"all", *listing.PARTS, *one.more_tests}
-        assert set(one.hub) <= {*listing.PARTS, *one.more_tests, "repository", "revision", "fields", "turns"}
-        assert set(one.more_tests) <= set(one.mtdata or one.hub) - set(listing.PARTS)
+        assert set(one.mtdata) <= {"all", *named_corpora.PARTS, *one.more_tests}
+        assert set(one.hub) <= {*named_corpora.PARTS, *one.more_tests, "repository", "revision", "fields", "turns"}
+        assert set(one.more_tests) <= set(one.mtdata or one.hub) - set(named_corpora.PARTS)
         assert len(one.pairs) == 3 and one.title and one.terms and one.home.startswith("http")
 
 
@@ -106,8 +106,12 @@ def test_what_was_put_in_place_gets_a_manifest_and_is_checked(placed, capsys):
 @pytest.mark.parametrize(
     "key, value, found",
     [
-        ("files", {part: [["train.de"], "train.en"] for part in listing.PARTS}, "damaged: it does not name the files"),
-        ("files", {part: 5 for part in listing.PARTS}, "damaged: it does not name the files"),
+        (
+            "files",
+            {part: [["train.de"], "train.en"] for part in named_corpora.PARTS},
+            "damaged: it does not name the files",
+        ),
+        ("files", {part: 5 for part in named_corpora.PARTS}, "damaged: it does not name the files"),
         ("pairs", {"train": "many"}, "damaged: it does not name the files"),
         ("name", "whole-de-en", "holds whole-de-en, not tiny-de-en: rename or remove the folder"),
     ],
@@ -127,8 +131,8 @@ def test_text_put_in_place_that_is_not_the_published_one_gets_a_warning(placed, 
     lines = {side: gzip.decompress((placed / f"valid.{side}.gz").read_bytes()) for side in SPLIT.sides}
     known = tuple(hashlib.sha256(lines[side] + b"more\n" * changed).hexdigest() for side in SPLIT.sides)
     published = dataclasses.replace(SPLIT, sha256={"valid": known})
-    monkeypatch.setattr(listing, "catalogue", lambda: {SPLIT.name: published})
-    folder.provide(published)
+    monkeypatch.setattr(named_corpora, "catalogue", lambda: {SPLIT.name: published})
+    corpus_folder.provide(published)
     said = f"the valid text in {placed} is not the published one of {SPLIT.name}"
     assert (said in caplog.text) == changed
 
@@ -146,7 +150,7 @@ def test_a_damaged_manifest(placed, damage):
 def test_a_further_test_text_is_scored_if_it_is_there(placed, monkeypatch, caplog, capsys):
     """The corpus is the same with it and without, so a run goes on in either."""
     monkeypatch.setattr(
-        listing, "catalogue", lambda: {SPLIT.name: dataclasses.replace(SPLIT, more_tests=("news2018",))}
+        named_corpora, "catalogue", lambda: {SPLIT.name: dataclasses.replace(SPLIT, more_tests=("news2018",))}
     )
     caplog.set_level("INFO")
     without = corpus_from_name("tiny-de-en")
@@ -290,7 +294,7 @@ def test_no_more_is_held_out_of_a_large_text_than_of_given_files(corpora):
     (corpora / WHOLE.name).mkdir(parents=True)
     lines = (f"satz {i}\tsentence {i}\n" for i in range(20_100))
     (corpora / WHOLE.name / "all.tsv").write_text("".join(lines))
-    folder.provide(WHOLE)
+    corpus_folder.provide(WHOLE)
     manifest = json.loads((corpora / WHOLE.name / "corpus.json").read_text())
     assert manifest["pairs"] == {"train": 16_100, "valid": 2000, "test": 2000}
 
@@ -307,7 +311,7 @@ def test_a_split_that_is_broken_off_leaves_none(corpora, monkeypatch):
             assert len([*place.iterdir()]) == 6 and {*pairs.parent.glob("[!.]*")} == {pairs}
             raise KeyboardInterrupt
 
-        patch.setattr(folder, "_write_manifest", broken_off)
+        patch.setattr(corpus_folder, "_write_manifest", broken_off)
         corpus_from_name(WHOLE.name)
     assert [*pairs.parent.iterdir()] == [pairs]
     assert len(list(corpus_from_name(WHOLE.name).splits.train)) == 4
@@ -338,7 +342,7 @@ def test_options_that_exclude_each_other(option, capsys):
 
 
 def test_a_corpus_that_is_not_here(corpora, monkeypatch, capsys):
-    monkeypatch.setattr("keras_attn_zoo.extras.is_installed", lambda module: module != "mtdata")
+    monkeypatch.setattr("keras_attn_zoo.support.extras.is_installed", lambda module: module != "mtdata")
     status = main(["train", "--system", "uniform", "--run", str(corpora / "run"), "--corpus", "whole-de-en"])
     error = capsys.readouterr().err.splitlines()[-1]
     assert status == 2
@@ -383,8 +387,8 @@ def test_a_description_that_is_none():
 
 def test_a_folder_that_cannot_be_written_to(placed, monkeypatch):
     """What has its manifest is read without a lock."""
-    folder.provide(SPLIT)
-    monkeypatch.setattr(folder, "locked", None)
-    assert folder.provide(SPLIT)["pairs"]["train"] == 96
+    corpus_folder.provide(SPLIT)
+    monkeypatch.setattr(corpus_folder, "locked", None)
+    assert corpus_folder.provide(SPLIT)["pairs"]["train"] == 96
     with pytest.raises(TypeError):
-        folder.provide(dataclasses.replace(SPLIT, name="other-de-en"))
+        corpus_folder.provide(dataclasses.replace(SPLIT, name="other-de-en"))

@@ -4,10 +4,10 @@ import pickle
 
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.catalogue import folder, listing, mtdata_source
-from keras_attn_zoo.experiments.catalogue.listing import NamedCorpus
-from keras_attn_zoo.experiments.corpora import corpus_from_name
+from keras_attn_zoo.corpora import corpus_folder, mtdata_source, named_corpora
+from keras_attn_zoo.corpora.corpus import corpus_from_name
+from keras_attn_zoo.corpora.named_corpora import NamedCorpus
+from keras_attn_zoo.support.errors import UserError
 from tests.experiments.catalogue_server import unused_mtdata
 
 WHOLE = NamedCorpus("whole-de-en", "text", ("de", "en"), "home", "terms", mtdata={"all": ["Tiny-all-1-deu-eng"]})
@@ -17,7 +17,7 @@ WHOLE = NamedCorpus("whole-de-en", "text", ("de", "en"), "home", "terms", mtdata
 def whole(tmp_path, monkeypatch):
     """The folder of a text that is not split yet."""
     monkeypatch.setenv("ATTN_ZOO_CORPORA", str(tmp_path))
-    monkeypatch.setattr(listing, "catalogue", lambda: {WHOLE.name: WHOLE})
+    monkeypatch.setattr(named_corpora, "catalogue", lambda: {WHOLE.name: WHOLE})
     (tmp_path / WHOLE.name).mkdir()
     (tmp_path / WHOLE.name / "all.tsv").write_text("".join(f"satz {i}\tsentence {i}\n" for i in range(200)))
     return tmp_path / WHOLE.name
@@ -45,7 +45,7 @@ def test_a_split_of_which_a_killed_process_left_a_part_is_completed(whole):
 
 def test_downloads_that_stayed_behind_are_removed(whole):
     corpus_from_name(WHOLE.name)
-    left = folder.cache_folder() / "unfinished" / WHOLE.name
+    left = corpus_folder.cache_folder() / "unfinished" / WHOLE.name
     left.mkdir(parents=True)
     (left / "all.zip").write_bytes(b"downloaded")
     corpus_from_name(WHOLE.name)

@@ -17,13 +17,13 @@ import zipfile
 
 import pytest
 
-from keras_attn_zoo import fetching
 from keras_attn_zoo.cli import main
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.catalogue import folder, hub_source, listing, mtdata_source
-from keras_attn_zoo.experiments.catalogue.listing import PARTS, NamedCorpus
-from keras_attn_zoo.experiments.corpora import corpus_from_name
-from keras_attn_zoo.extras import is_installed
+from keras_attn_zoo.corpora import corpus_folder, hub_source, mtdata_source, named_corpora
+from keras_attn_zoo.corpora.corpus import corpus_from_name
+from keras_attn_zoo.corpora.named_corpora import PARTS, NamedCorpus
+from keras_attn_zoo.support import fetching
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.extras import is_installed
 from tests.experiments.catalogue_server import COMMIT, serving, unused_mtdata
 from tests.tiny_run import make_pairs
 
@@ -101,7 +101,7 @@ def at_hub(constants, endpoint, monkeypatch, tmp_path):
 
 
 def listed(monkeypatch, corpus):
-    monkeypatch.setattr(listing, "catalogue", lambda: {corpus.name: corpus})
+    monkeypatch.setattr(named_corpora, "catalogue", lambda: {corpus.name: corpus})
     return corpus
 
 
@@ -117,7 +117,7 @@ def texts(name=NAME):
 
 def test_a_corpus_is_downloaded_once(corpus, server, capsys):
     assert main(["corpora", "--download", NAME]) == 0
-    place = folder.corpus_folder(corpus)
+    place = corpus_folder.corpus_folder(corpus)
     assert capsys.readouterr().out == f"{NAME}: {place} (96 train, 16 valid, 6 test)\n"
     count = len(server.requests)
     assert texts() == TEXT
@@ -141,7 +141,10 @@ def test_a_further_test_text_is_downloaded_with_the_rest(corpus, monkeypatch):
         expected = [pair[::order] for pair in TEXT["valid"]]
         assert {name: list(text.pairs) for name, text in found.more_tests.items()} == {"news2018": expected}
         assert list(found.splits.valid) == expected
-    assert sorted(path.name for path in folder.corpus_folder(corpus).glob("news*")) == ["news2018.de", "news2018.en"]
+    assert sorted(path.name for path in corpus_folder.corpus_folder(corpus).glob("news*")) == [
+        "news2018.de",
+        "news2018.en",
+    ]
 
 
 def test_two_at_once_download_it_once(corpus, server):
@@ -169,7 +172,7 @@ def test_what_cannot_be_downloaded_is_one_line_and_nothing_is_used(corpus, serve
     expected = "is not the file that is listed there" if fault == "another file" else f"the server says {fault}"
     assert expected in said and "\n" not in said
     assert "Or put train, valid and test, each as a file .de and one .en" in said
-    assert not folder.corpus_folder(corpus).exists()
+    assert not corpus_folder.corpus_folder(corpus).exists()
     assert texts() == TEXT
 
 
@@ -225,7 +228,7 @@ def test_an_archive_writes_nothing_outside_its_folder(server, index, tmp_path):
 
 def test_a_text_other_than_the_published_one(of_mtdata, server, monkeypatch):
     texts()
-    sums = json.loads((folder.corpus_folder(of_mtdata) / "corpus.json").read_text())["sha256"]
+    sums = json.loads((corpus_folder.corpus_folder(of_mtdata) / "corpus.json").read_text())["sha256"]
     published = {part: (sums[f"{part}.de"], sums[f"{part}.en"]) for part in PARTS}
     known = NamedCorpus("other-de-en", "", ("de", "en"), "", "", mtdata=of_mtdata.mtdata, sha256=published)
     listed(monkeypatch, known)
@@ -258,14 +261,14 @@ def test_a_full_disk(corpus, monkeypatch):
     def write(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(folder, "_write_pairs", write)
+    monkeypatch.setattr(corpus_folder, "_write_pairs", write)
     with pytest.raises(
         UserError, match=r"cannot write .*tiny-de-en: No space left on device\. Free some space"
     ) as caught:
         texts()
     assert "by hand" not in str(caught.value)
     monkeypatch.undo()
-    assert not folder.corpus_folder(corpus).exists()
+    assert not corpus_folder.corpus_folder(corpus).exists()
 
 
 def test_an_interruption_leaves_no_corpus(corpus, monkeypatch):
@@ -273,10 +276,10 @@ def test_an_interruption_leaves_no_corpus(corpus, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(folder, "_write_manifest", stop)
+        patch.setattr(corpus_folder, "_write_manifest", stop)
         with pytest.raises(KeyboardInterrupt):
             texts()
-    assert not folder.corpus_folder(corpus).exists()
+    assert not corpus_folder.corpus_folder(corpus).exists()
     assert texts() == TEXT
 
 
@@ -371,8 +374,8 @@ def test_a_data_set_that_has_changed(of_hub, server, tmp_path, kind, content, gi
 def test_the_index_of_mtdata_has_what_the_catalogue_names(tmp_path):
     """Its whole index is written; in another process, where it is not replaced."""
     code = """
-from keras_attn_zoo.experiments.catalogue.listing import catalogue
-from keras_attn_zoo.experiments.catalogue.mtdata_source import _find, _silenced
+from keras_attn_zoo.corpora.named_corpora import catalogue
+from keras_attn_zoo.corpora.mtdata_source import _find, _silenced
 
 with _silenced():
     parts = [(part, one.sides) for one in catalogue().values() for part in one.mtdata.values()]

@@ -2,10 +2,10 @@
 
 import dataclasses
 
-from keras_attn_zoo.experiments.changed_settings import changes, changes_line, changes_of, changes_table
-from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.paper_cells import Runs
-from keras_attn_zoo.experiments.paper_tables import Pair
+from keras_attn_zoo.studies.changed_settings import changes, changes_line, changes_of, changes_table
+from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.studies.paper_cells import Runs
+from keras_attn_zoo.studies.paper_tables import Pair
 from tests.tiny_run import TINY
 
 

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.comparison import Entry, expand, parse_grid, run_name
-from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.studies.comparison import Entry, expand, parse_grid, run_name
+from keras_attn_zoo.support.errors import UserError
 from tests.tiny_run import TINY
 
 PLAIN = System("plain", {"width": 8, "num_heads": 2, "ffn_dim": 8}, TINY.data, body="transformer")

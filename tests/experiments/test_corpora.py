@@ -4,11 +4,11 @@ import shutil
 
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.corpora import corpus_from_files, embedded_corpus, read_pairs
-from keras_attn_zoo.experiments.described_corpora import corpus_from_description
-from keras_attn_zoo.experiments.preparation import described
-from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.corpora.corpus import corpus_from_files, embedded_corpus, read_pairs
+from keras_attn_zoo.runs.described_corpora import corpus_from_description
+from keras_attn_zoo.runs.preparation import described
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.support.errors import UserError
 from tests.tiny_run import TINY
 
 

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from keras_attn_zoo.experiments.comparison import Entry, Recipe, expand
-from keras_attn_zoo.experiments.earlier_results import gathered, names_of
-from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.studies.comparison import Entry, Recipe, expand
+from keras_attn_zoo.studies.earlier_results import gathered, names_of
 from tests.made_runs import make_run
 
 ENTRIES = {

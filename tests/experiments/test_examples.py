@@ -1,10 +1,10 @@
 """The best translations of a run."""
 
-from keras_attn_zoo.experiments.comparison import Recipe
-from keras_attn_zoo.experiments.examples import best_translations
-from keras_attn_zoo.experiments.paper_cells import Runs
-from keras_attn_zoo.experiments.paper_files import write_tables
-from keras_attn_zoo.experiments.paper_tables import Examples
+from keras_attn_zoo.runs.examples import best_translations
+from keras_attn_zoo.studies.comparison import Recipe
+from keras_attn_zoo.studies.paper_cells import Runs
+from keras_attn_zoo.studies.paper_files import write_tables
+from keras_attn_zoo.studies.paper_tables import Examples
 from tests.experiments.test_paper_tables import ENTRIES
 from tests.made_runs import WRONG, make_run
 

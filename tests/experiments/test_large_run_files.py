@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.described_corpora import own_test_text
-from keras_attn_zoo.experiments.run_folder import RunFolder
+from keras_attn_zoo.runs.described_corpora import own_test_text
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.training.resumable_state import saved_progress
 from keras_attn_zoo.training.run_log import read_log
 from tests.hostile.damage import open_to_all

@@ -5,13 +5,13 @@ import shutil
 
 import pytest
 
-from keras_attn_zoo.experiments.comparison import Run
-from keras_attn_zoo.experiments.paper_cells import Runs
-from keras_attn_zoo.experiments.paper_files import write_tables
-from keras_attn_zoo.experiments.paper_tables import Line
-from keras_attn_zoo.experiments.result_files import over_seeds
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.table import Result, read_results
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.studies.comparison import Run
+from keras_attn_zoo.studies.paper_cells import Runs
+from keras_attn_zoo.studies.paper_files import write_tables
+from keras_attn_zoo.studies.paper_tables import Line
+from keras_attn_zoo.studies.result_files import over_seeds
+from keras_attn_zoo.studies.table import Result, read_results
 from tests.experiments.test_paper_tables import recipe_of, written
 from tests.made_runs import REFERENCES, WRONG, make_run, translate_as
 

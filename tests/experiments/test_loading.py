@@ -6,14 +6,14 @@ import shutil
 import pytest
 
 from keras_attn_zoo.data.subwords import Subwords
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.experiments.preparation import build_translator
-from keras_attn_zoo.experiments.resuming import check_resumable
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.table import read_results
-from keras_attn_zoo.files import read_json, write_json
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.runs.preparation import build_translator
+from keras_attn_zoo.runs.resuming import check_resumable
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.studies.table import read_results
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import read_json, write_json
+from keras_attn_zoo.translators import Translator
 from tests.tiny_run import TINY
 
 

@@ -6,15 +6,15 @@ import time
 import keras
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments import memory
-from keras_attn_zoo.experiments.bodies import BODIES
-from keras_attn_zoo.experiments.memory import check_memory, weight_bytes
-from keras_attn_zoo.experiments.outline import body_arguments, outline
-from keras_attn_zoo.experiments.parallel_text import ParallelText
-from keras_attn_zoo.experiments.preparation import check_system
-from keras_attn_zoo.experiments.system import System
-from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.corpora.parallel_text import ParallelText
+from keras_attn_zoo.runs import memory
+from keras_attn_zoo.runs.body_settings import BODIES
+from keras_attn_zoo.runs.memory import check_memory, weight_bytes
+from keras_attn_zoo.runs.outline import body_arguments, outline
+from keras_attn_zoo.runs.preparation import check_system
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.support.errors import UserError
 from tests import tiny
 from tests.tiny_run import TINY
 
@@ -71,7 +71,7 @@ def test_this_machine_has_memory_and_the_tests_run_on_its_cpu():
 
 
 def test_a_test_sentence_that_is_too_long_is_said_before_training(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_attn_zoo.experiments.training.build_translator", None)
+    monkeypatch.setattr("keras_attn_zoo.runs.training.build_translator", None)
     long = [*corpus.splits.test[:2], ("rot haus " * 20, "red house")]
     text = type(corpus)(corpus.splits._replace(test=long), corpus.description)
     with pytest.raises(

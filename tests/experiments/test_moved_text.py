@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.corpora import corpus_from_files, embedded_corpus
-from keras_attn_zoo.experiments.preparation import described
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.corpora.corpus import corpus_from_files, embedded_corpus
+from keras_attn_zoo.runs.preparation import described
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.support.errors import UserError
 from tests.tiny_run import TINY, interrupted_after, make_text
 
 PARTS = ("train", "valid", "test")

@@ -5,14 +5,14 @@ import dataclasses
 import pytest
 
 from keras_attn_zoo.evaluation.text_scores import TESTS
-from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.measures import measure
-from keras_attn_zoo.experiments.paper_cells import Runs, Value
-from keras_attn_zoo.experiments.paper_files import write_tables
-from keras_attn_zoo.experiments.paper_findings import compare, findings_table, verdict
-from keras_attn_zoo.experiments.paper_page import write_page
-from keras_attn_zoo.experiments.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
-from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.studies.measures import measure
+from keras_attn_zoo.studies.paper_cells import Runs, Value
+from keras_attn_zoo.studies.paper_files import write_tables
+from keras_attn_zoo.studies.paper_findings import compare, findings_table, verdict
+from keras_attn_zoo.studies.paper_page import write_page
+from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
 from tests.made_runs import REFERENCES, WRONG, make_run
 
 SYSTEM = System("base", {}, body="transformer")

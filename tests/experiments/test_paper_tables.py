@@ -10,17 +10,17 @@ import sys
 
 import pytest
 
-from keras_attn_zoo.commands.recipe import run_recipe
+from keras_attn_zoo.cli.recipe import run_recipe
 from keras_attn_zoo.evaluation.text_scores import TESTS
-from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.measures import large
-from keras_attn_zoo.experiments.paper_cells import Runs
-from keras_attn_zoo.experiments.paper_files import write_tables
-from keras_attn_zoo.experiments.paper_tables import Examples, Line, Pair, PaperTable, bleu_percents
-from keras_attn_zoo.experiments.preparation import prepare_data
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.settings import DataSettings
-from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.runs.preparation import prepare_data
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.settings import DataSettings
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.studies.measures import large
+from keras_attn_zoo.studies.paper_cells import Runs
+from keras_attn_zoo.studies.paper_files import write_tables
+from keras_attn_zoo.studies.paper_tables import Examples, Line, Pair, PaperTable, bleu_percents
 from tests.made_runs import REFERENCES, WRONG, make_run
 from tests.tiny_run import TINY
 

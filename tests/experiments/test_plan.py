@@ -7,16 +7,16 @@ import types
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments import plan
-from keras_attn_zoo.experiments.comparison import Run
-from keras_attn_zoo.experiments.parallel_text import ParallelText
-from keras_attn_zoo.experiments.plan import Speed, plan_comparison
-from keras_attn_zoo.experiments.preparation import prepare_data
-from keras_attn_zoo.experiments.search_time import SearchTime, timed_search
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.corpora.parallel_text import ParallelText
+from keras_attn_zoo.runs.preparation import prepare_data
+from keras_attn_zoo.runs.search_time import SearchTime, timed_search
+from keras_attn_zoo.studies import plan
+from keras_attn_zoo.studies.comparison import Run
+from keras_attn_zoo.studies.plan import Speed, plan_comparison
+from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.training.progress import clock_time
 from keras_attn_zoo.training.run_log import read_log
+from keras_attn_zoo.translators import Translator
 from tests.tiny_run import TINY
 
 

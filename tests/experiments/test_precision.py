@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.data.subwords import Subwords
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments import precision
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.experiments.precision import policy, resolve
-from keras_attn_zoo.experiments.preparation import build_translator
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.scoring import score_run
-from keras_attn_zoo.experiments.table import read_results, results_table
-from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.runs import precision
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.runs.precision import policy, resolve
+from keras_attn_zoo.runs.preparation import build_translator
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.scoring import score_run
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.studies.table import read_results, results_table
+from keras_attn_zoo.support.errors import UserError
 from tests.tiny_run import TINY
 
 

@@ -1,7 +1,7 @@
 """What comes before training, as a terminal shows it."""
 
-from keras_attn_zoo.experiments.preparation import prepare_data
-from keras_attn_zoo.messages import shown
+from keras_attn_zoo.runs.preparation import prepare_data
+from keras_attn_zoo.support.messages import shown
 from tests.test_messages import terminal
 from tests.tiny_run import TINY
 

@@ -7,12 +7,12 @@ import shutil
 
 import pytest
 
-from keras_attn_zoo.experiments.bodies import BODIES
-from keras_attn_zoo.experiments.comparison import Entry, Recipe, expand
-from keras_attn_zoo.experiments.result_files import write_results
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.system import SETTINGS
-from keras_attn_zoo.experiments.table import COLUMNS, read_results
+from keras_attn_zoo.runs.body_settings import BODIES
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.system import SETTINGS
+from keras_attn_zoo.studies.comparison import Entry, Recipe, expand
+from keras_attn_zoo.studies.result_files import write_results
+from keras_attn_zoo.studies.table import COLUMNS, read_results
 from tests.made_runs import copy_run
 from tests.tiny_run import TINY
 

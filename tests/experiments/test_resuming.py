@@ -7,11 +7,11 @@ import shutil
 
 import pytest
 
-from keras_attn_zoo.checksums import sha256
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.locks import locked
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.support.checksums import sha256
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.locks import locked
 from tests.experiments.test_training import numbers
 from tests.tiny_run import TINY, interrupted_after
 
@@ -158,7 +158,7 @@ def test_what_a_run_relies_on_is_looked_at_before_it_goes_on(run, corpus, monkey
 
     damage(run.path / name, how)
     before = contents(run.path)
-    monkeypatch.setattr("keras_attn_zoo.experiments.training.prepare_data", never)
+    monkeypatch.setattr("keras_attn_zoo.runs.training.prepare_data", never)
     if (name, how) in (("test.tsv", "deleted"), ("best/checksums.json", "deleted")):
         # Runs of earlier versions lack them.
         with pytest.raises(AssertionError, match="is prepared"):
@@ -195,7 +195,9 @@ def test_a_comparison_waits_for_another_that_trains_the_same_run(run, corpus, mo
         train_system(SYSTEM, corpus, run.path, resume=True)
     held, waited = contextlib.ExitStack(), []
     held.enter_context(locked(run.path))
-    monkeypatch.setattr("keras_attn_zoo.locks.time.sleep", lambda seconds: (waited.append(seconds), held.close()))
+    monkeypatch.setattr(
+        "keras_attn_zoo.support.locks.time.sleep", lambda seconds: (waited.append(seconds), held.close())
+    )
     with pytest.raises(UserError, match=r"state\.npz is damaged"):
         train_system(SYSTEM, corpus, run.path, resume=True, wait=True)
     assert len(waited) == 1

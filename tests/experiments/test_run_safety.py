@@ -13,16 +13,16 @@ import pytest
 
 from keras_attn_zoo import cli
 from keras_attn_zoo.data.batches import TranslationBatches, fit_arguments
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments import described_corpora
-from keras_attn_zoo.experiments.described_corpora import corpus_from_description, own_test_text
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.experiments.preparation import build_translator, prepare_data
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.table import read_results
-from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.files import read_json, write_json
-from keras_attn_zoo.locks import locked
+from keras_attn_zoo.runs import described_corpora
+from keras_attn_zoo.runs.described_corpora import corpus_from_description, own_test_text
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.runs.preparation import build_translator, prepare_data
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.studies.table import read_results
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import read_json, write_json
+from keras_attn_zoo.support.locks import locked
 from keras_attn_zoo.training.resumable_state import ResumableState
 from keras_attn_zoo.training.run_log import RunLog, read_log, read_steps
 from tests.experiments.test_training import numbers

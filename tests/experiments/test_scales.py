@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.commands.recipe import run_recipe
-from keras_attn_zoo.experiments import finished_run
-from keras_attn_zoo.experiments.corpora import embedded_corpus
-from keras_attn_zoo.experiments.outline import outline
-from keras_attn_zoo.experiments.preparation import check_system, prepare_data
-from keras_attn_zoo.experiments.scales import SCALES, scaled
-from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.cli.recipe import run_recipe
+from keras_attn_zoo.corpora.corpus import embedded_corpus
+from keras_attn_zoo.runs import finished_run
+from keras_attn_zoo.runs.outline import outline
+from keras_attn_zoo.runs.preparation import check_system, prepare_data
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.studies.scales import SCALES, scaled
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.py"))
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.evaluation.alignments import alignment_scores, read_alignments
-from keras_attn_zoo.experiments.curves import curves
-from keras_attn_zoo.experiments.drawing import draw_run
-from keras_attn_zoo.experiments.finished_run import score_and_draw
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.experiments.parallel_text import ParallelText
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.scoring import score_run, training_summary
-from keras_attn_zoo.experiments.table import read_results, results_table
+from keras_attn_zoo.runs.curves import curves
+from keras_attn_zoo.runs.drawing import draw_run
+from keras_attn_zoo.runs.finished_run import score_and_draw
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.scoring import score_run, training_summary
+from keras_attn_zoo.studies.table import read_results, results_table
+from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.training.run_log import read_log, read_steps
 
 

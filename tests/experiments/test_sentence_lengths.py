@@ -6,17 +6,17 @@ import logging
 import pytest
 
 from keras_attn_zoo import cli
-from keras_attn_zoo.checksums import sha256
+from keras_attn_zoo.corpora.corpus import Corpus
+from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.data.encoded_text import encode_text
 from keras_attn_zoo.data.splits import Splits
 from keras_attn_zoo.data.subwords import Subwords, train_subwords
 from keras_attn_zoo.data.truncation import Truncation
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments import training
-from keras_attn_zoo.experiments.corpora import Corpus
-from keras_attn_zoo.experiments.parallel_text import ParallelText
-from keras_attn_zoo.experiments.sentence_lengths import check_test_text, check_test_words
-from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.runs import training
+from keras_attn_zoo.runs.sentence_lengths import check_test_text, check_test_words
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.support.checksums import sha256
+from keras_attn_zoo.support.errors import UserError
 from tests.hard_text import HYPOTHESES, REFERENCES, drawn
 from tests.tiny_run import TINY, WORDS, make_pairs
 

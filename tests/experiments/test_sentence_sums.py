@@ -3,7 +3,7 @@
 import json
 
 from keras_attn_zoo.evaluation.text_scores import TESTS
-from keras_attn_zoo.experiments.paper_tables import Line
+from keras_attn_zoo.studies.paper_tables import Line
 from tests.experiments.test_paper_tables import recipe_of, written
 from tests.made_runs import REFERENCES, make_run
 

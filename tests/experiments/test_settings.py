@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from keras_attn_zoo import cli
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.bodies import BODIES
-from keras_attn_zoo.experiments.setting_types import Choice, Number, Switch, Whole
-from keras_attn_zoo.experiments.settings import DataSettings, SearchSettings, TrainingSettings
-from keras_attn_zoo.experiments.system import SETTINGS, System, parse_settings
+from keras_attn_zoo.runs.body_settings import BODIES
+from keras_attn_zoo.runs.setting_types import Choice, Number, Switch, Whole
+from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingSettings
+from keras_attn_zoo.runs.system import SETTINGS, System, parse_settings
+from keras_attn_zoo.support.errors import UserError
 from tests.tiny_run import TINY
 
 EVERY = [(part, name) for part, settings in SETTINGS.items() for name in settings]

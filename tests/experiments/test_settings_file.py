@@ -4,10 +4,10 @@ import argparse
 
 import pytest
 
-from keras_attn_zoo.commands.options import settings_from_options
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.preparation import check_system
-from keras_attn_zoo.experiments.settings_file import read_settings
+from keras_attn_zoo.cli.options import settings_from_options
+from keras_attn_zoo.runs.preparation import check_system
+from keras_attn_zoo.runs.settings_file import read_settings
+from keras_attn_zoo.support.errors import UserError
 from tests.tiny_run import TINY
 
 

@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.comparison import Recipe, Run
-from keras_attn_zoo.experiments.curves import curves_over_top_k, titles
-from keras_attn_zoo.experiments.earlier_results import comparable
-from keras_attn_zoo.experiments.examples import best_translations
-from keras_attn_zoo.experiments.measures import Scored, bleu_key, measure, number
-from keras_attn_zoo.experiments.paper_tables import Line
-from keras_attn_zoo.experiments.result_files import over_seeds, write_results
-from keras_attn_zoo.experiments.score_data import are_scores
-from keras_attn_zoo.experiments.table import read_results
+from keras_attn_zoo.runs.curves import curves_over_top_k, titles
+from keras_attn_zoo.runs.examples import best_translations
+from keras_attn_zoo.runs.score_data import are_scores
+from keras_attn_zoo.studies.comparison import Recipe, Run
+from keras_attn_zoo.studies.earlier_results import comparable
+from keras_attn_zoo.studies.measures import Scored, bleu_key, measure, number
+from keras_attn_zoo.studies.paper_tables import Line
+from keras_attn_zoo.studies.result_files import over_seeds, write_results
+from keras_attn_zoo.studies.table import read_results
+from keras_attn_zoo.support.errors import UserError
 from tests.experiments.test_paper_tables import ENTRIES, recipe_of, written
 from tests.made_runs import REFERENCES, WRONG, make_run
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.system import System
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.support.errors import UserError
 from tests.tiny_run import TINY
 
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from keras_attn_zoo.experiments.tabular import Table, markdown_table
+from keras_attn_zoo.studies.tabular import Table, markdown_table
 
 TABLE = Table(
     ["system", "BLEU", "accuracy"],

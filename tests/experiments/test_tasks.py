@@ -9,26 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.corpora.corpus import Corpus, embedded_corpus
+from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.evaluation.text_scores import ALL_METRICS, NORMALIZED_TER, score_text
-from keras_attn_zoo.experiments import finished_run
-from keras_attn_zoo.experiments.comparison import Entry, Recipe
-from keras_attn_zoo.experiments.corpora import Corpus, embedded_corpus
-from keras_attn_zoo.experiments.described_corpora import corpus_from_description, own_test_text
-from keras_attn_zoo.experiments.drawing import draw_run
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.experiments.measures import measure
-from keras_attn_zoo.experiments.named_systems import SYSTEMS
-from keras_attn_zoo.experiments.parallel_text import ParallelText
-from keras_attn_zoo.experiments.preparation import check_system
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.scales import SCALES, scaled
-from keras_attn_zoo.experiments.scoring import score_again, score_run
-from keras_attn_zoo.experiments.table import COLUMNS, read_results, results_table
-from keras_attn_zoo.experiments.tasks import METRICS, TASKS, settings_of_task
-from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.experiments.word_alignment import align_words
-from keras_attn_zoo.extras import TASKS as PACKAGES
+from keras_attn_zoo.runs import finished_run
+from keras_attn_zoo.runs.described_corpora import corpus_from_description, own_test_text
+from keras_attn_zoo.runs.drawing import draw_run
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.runs.preparation import check_system
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.scoring import score_again, score_run
+from keras_attn_zoo.runs.tasks import METRICS, TASKS, settings_of_task
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.runs.word_alignment import align_words
+from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.studies.measures import measure
+from keras_attn_zoo.studies.scales import SCALES, scaled
+from keras_attn_zoo.studies.table import COLUMNS, read_results, results_table
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.extras import TASKS as PACKAGES
 from tests.made_runs import translate_as
 from tests.tiny_run import TINY
 
@@ -123,7 +123,7 @@ def test_what_a_task_is_scored_with_is_missed_before_training(monkeypatch):
 
 
 def test_a_reference_that_cannot_be_scored_is_said_before_training(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_attn_zoo.experiments.training.build_translator", None)
+    monkeypatch.setattr("keras_attn_zoo.runs.training.build_translator", None)
     other = [*corpus.splits.test[:2], ("rot haus", "кошка")]
     system = TINY.override(**{**settings_of_task("summarization"), **CUT})
     text = Corpus(corpus.splits._replace(test=other), corpus.description)
@@ -197,7 +197,7 @@ def test_table_4_has_columns_that_runs_of_the_task_have(zeng, task):
 )
 @pytest.mark.long
 def test_the_recipe_at_smoke(zeng, task, systems, tmp_path, monkeypatch, capsys):
-    from keras_attn_zoo.commands.recipe import run_recipe
+    from keras_attn_zoo.cli.recipe import run_recipe
 
     small = {"train": 64, "valid": 8, "test": 8, "max_words": 8, "words_per_kind": 3}
     named = () if systems == ("all",) else ("--systems", *systems)

@@ -7,22 +7,23 @@ import numpy as np
 import pytest
 import sacrebleu
 
+from keras_attn_zoo.bodies import TransformerBackbone
+from keras_attn_zoo.corpora.corpus import Corpus
+from keras_attn_zoo.corpora.synthetic import generate_splits
 from keras_attn_zoo.data.cache import fingerprint
 from keras_attn_zoo.data.splits import Splits
 from keras_attn_zoo.data.truecasing import Truecaser, train_truecaser
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.corpora import Corpus
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.experiments.preparation import prepare_data, training_batches
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.scoring import score_run
-from keras_attn_zoo.experiments.settings import DataSettings
-from keras_attn_zoo.experiments.training import train_system
-from keras_attn_zoo.files import read_json, write_json
-from keras_attn_zoo.models import TransformerBackbone, TransformerTranslator
-from keras_attn_zoo.models.marian.export import check_standard
-from keras_attn_zoo.synthetic import generate_splits
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.runs.preparation import prepare_data, training_batches
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.scoring import score_run
+from keras_attn_zoo.runs.settings import DataSettings
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import read_json, write_json
 from keras_attn_zoo.training.run_log import read_steps
+from keras_attn_zoo.translators import TransformerTranslator
+from keras_attn_zoo.translators.marian.marian_export import check_standard
 from tests.tiny_run import TINY, interrupted_after
 
 SYSTEM = TINY.override(

@@ -10,24 +10,24 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn_zoo.corpora.corpus import Corpus
 from keras_attn_zoo.data.splits import Splits
 from keras_attn_zoo.data.subwords import Subwords
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.evaluation.text_scores import score_text
-from keras_attn_zoo.experiments.corpora import Corpus
-from keras_attn_zoo.experiments.drawing import draw_run
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.experiments.preparation import (
+from keras_attn_zoo.runs.drawing import draw_run
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.runs.preparation import (
     build_translator,
     compile_translator,
     prepare_data,
     training_batches,
 )
-from keras_attn_zoo.experiments.run_folder import RunFolder
-from keras_attn_zoo.experiments.scoring import score_run
-from keras_attn_zoo.experiments.system import System
-from keras_attn_zoo.experiments.training import train_system
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.scoring import score_run
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.training.resumable_state import ResumableState
 from keras_attn_zoo.training.run_log import RunLog, read_log, read_steps
 from tests.tiny_run import TINY, interrupted_after

@@ -5,18 +5,18 @@ import types
 import numpy as np
 import pytest
 
+from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.data.truncation import UNCUT
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
-from keras_attn_zoo.experiments.parallel_text import ParallelText
-from keras_attn_zoo.experiments.scoring import score_alignment
-from keras_attn_zoo.experiments.word_alignment import (
+from keras_attn_zoo.runs.scoring import score_alignment
+from keras_attn_zoo.runs.word_alignment import (
     align_by_layer,
     align_words,
     score_links,
     sentence_picture,
 )
-from keras_attn_zoo.models import ForcedDecoding, Translator
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import ForcedDecoding, Translator
 from tests import tiny
 
 PAIRS = [(a.split(), b.split()) for a, b in zip(tiny.sentences("source"), tiny.sentences("target"), strict=True)][:5]

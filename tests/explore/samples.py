@@ -3,8 +3,8 @@
 import numpy as np
 
 from keras_attn_zoo.evaluation.alignments import Alignment
-from keras_attn_zoo.explore.page import Page
-from keras_attn_zoo.explore.records import Mechanism, Path, Result, SearchStep, Sentence, System
+from keras_attn_zoo.viewing.page import Page
+from keras_attn_zoo.viewing.page_records import Mechanism, Path, Result, SearchStep, Sentence, System
 
 SOURCE = ["Er", "ruft", "den", "überglücklichen", "Freund", "an", "."]
 SOURCE_TOKENS = ["▁Er", "▁ruft", "▁den", "▁über", "glück", "lichen", "▁Freund", "▁an", ".", "</s>"]

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.explore.access import Access
-from keras_attn_zoo.explore.server import PageServer, serving
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.viewing.page_access import Access
+from keras_attn_zoo.viewing.page_server import PageServer, serving
 from tests.explore import samples
 from tests.explore.test_server import ask, examine, post
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from keras_attn_zoo.explore.access import Access
-from keras_attn_zoo.explore.server import PageServer, serving
+from keras_attn_zoo.viewing.page_access import Access
+from keras_attn_zoo.viewing.page_server import PageServer, serving
 from tests.explore import nginx, samples
 from tests.explore.test_server import examine
 

@@ -9,11 +9,11 @@ import zlib
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.explore import packing, page
-from keras_attn_zoo.explore.packing import SCALES, Matrices, pack, safe_json
-from keras_attn_zoo.explore.page import Page
-from keras_attn_zoo.explore.records import Result, SearchStep, Sentence
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.viewing import page, page_packing
+from keras_attn_zoo.viewing.page import Page
+from keras_attn_zoo.viewing.page_packing import SCALES, Matrices, pack, safe_json
+from keras_attn_zoo.viewing.page_records import Result, SearchStep, Sentence
 from tests.explore import samples
 
 HOSTILE = [
@@ -80,12 +80,12 @@ def test_what_would_be_large_gets_coarser_weights(monkeypatch):
     """The first scale with which the data are small enough, and the last if none is."""
     sizes = {}
     for most in (10**9, 0):
-        monkeypatch.setattr(packing, "MOST", most)
+        monkeypatch.setattr(page_packing, "MOST", most)
         text = samples.large_page().html()
         data, _ = unpack(text.split('id="data">')[1].split("</script>")[0])
         sizes[tuple(data["scale"])] = len(text)
     assert list(sizes) == [SCALES[0], SCALES[-1]] and sizes[SCALES[-1]] < 0.5 * sizes[SCALES[0]]
-    monkeypatch.setattr(packing, "MOST", sizes[SCALES[-1]])
+    monkeypatch.setattr(page_packing, "MOST", sizes[SCALES[-1]])
     text = samples.large_page().html().split('id="data">')[1].split("</script>")[0]
     assert len(text) <= sizes[SCALES[-1]] and tuple(unpack(text)[0]["scale"]) != SCALES[0]
 

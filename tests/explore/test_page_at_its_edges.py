@@ -6,12 +6,12 @@ import time
 import numpy as np
 from PIL import Image
 
-from keras_attn_zoo.analysis.word_attention import group_pieces
 from keras_attn_zoo.data.words import split_words
-from keras_attn_zoo.explore import packing
-from keras_attn_zoo.explore.page import Page
-from keras_attn_zoo.explore.records import SearchStep
-from keras_attn_zoo.explore.server import PageServer, serving
+from keras_attn_zoo.viewing import page_packing
+from keras_attn_zoo.viewing.page import Page
+from keras_attn_zoo.viewing.page_records import SearchStep
+from keras_attn_zoo.viewing.page_server import PageServer, serving
+from keras_attn_zoo.viewing.word_attention import group_pieces
 from tests.explore import samples
 from tests.explore.panels import TOKEN, TOLERANCE, choose, shown, text
 
@@ -154,7 +154,7 @@ def test_rows_of_a_large_matrix_are_no_lower_than_their_names(browser, tmp_path)
 
 def test_coarser_weights_of_a_large_page(browser, tmp_path, monkeypatch):
     """Read with the scale that the page was written with."""
-    monkeypatch.setattr(packing, "MOST", 0)
+    monkeypatch.setattr(page_packing, "MOST", 0)
     samples.page().save(tmp_path / "page.html")
     browser.open(tmp_path / "page.html")
     browser.run("explorer.setLevel('subwords')")

@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 
-from keras_attn_zoo.analysis.attention_statistics import attention_entropy
-from keras_attn_zoo.analysis.word_attention import word_attention
-from keras_attn_zoo.explore.page import Page
+from keras_attn_zoo.viewing.attention_statistics import attention_entropy
+from keras_attn_zoo.viewing.page import Page
+from keras_attn_zoo.viewing.word_attention import word_attention
 from tests.explore import samples
 from tests.explore.panels import PANEL, TOKEN, TOLERANCE, choose, details, shown, text
 

@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.explore import server as explore_server
-from keras_attn_zoo.explore.page import Page
-from keras_attn_zoo.explore.server import MOST_BYTES, PageServer, serving
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.viewing import page_server as explore_server
+from keras_attn_zoo.viewing.page import Page
+from keras_attn_zoo.viewing.page_server import MOST_BYTES, PageServer, serving
 from tests.explore import samples
 from tests.explore.test_packing import unpack
 

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from keras_attn_zoo.explore import server as explore_server
-from keras_attn_zoo.explore.server import MOST_HEAD, PageServer, serving
+from keras_attn_zoo.viewing import page_server as explore_server
+from keras_attn_zoo.viewing.page_server import MOST_HEAD, PageServer, serving
 from tests.explore import samples
 from tests.explore.test_server import ask, examine, post, talk
 

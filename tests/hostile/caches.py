@@ -85,7 +85,7 @@ def _spoil(work, target, kind, rng):
 
 def use_programs(options):
     """Do what a command does with the folder of JAX's programs before it imports it."""
-    from keras_attn_zoo import backends
+    from keras_attn_zoo.support import backends
 
     os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
     backends._keep_compiled()

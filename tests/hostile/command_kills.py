@@ -110,7 +110,7 @@ class Killer:
         return status, time.monotonic() - began, changes, said
 
     def _child(self, line, last, name, report, writer):
-        from keras_attn_zoo import unfinished
+        from keras_attn_zoo.support import unfinished
 
         os.close(report)
         status = 70
@@ -168,8 +168,8 @@ def content_of(name, content):
 def _call(program, arguments):
     """Run a command in this process, small."""
     from keras_attn_zoo import cli
-    from keras_attn_zoo.commands import demo
-    from keras_attn_zoo.commands.recipe import run_recipe
+    from keras_attn_zoo.cli import demo
+    from keras_attn_zoo.cli.recipe import run_recipe
     from tests.hostile.killed_commands import SIZES, STEPS
     from tests.hostile.sandbox import recipe
 
@@ -237,7 +237,7 @@ class Reference:
 
 def one_kill(killer, reference, rng):
     """Kill a command and run it again; return signal, phase and what is wrong, or None where it had ended by then."""
-    from keras_attn_zoo.unfinished import is_partial
+    from keras_attn_zoo.support.unfinished import is_partial
 
     line = reference.line
     name = rng.choices((signal.SIGKILL, signal.SIGTERM, signal.SIGINT), (6, 2, 2))[0]

@@ -99,8 +99,8 @@ def environment(address, root):
 
 def publish(server, folder):
     """Make the preset in a folder one that is published with this version."""
-    from keras_attn_zoo.checksums import sha256
-    from keras_attn_zoo.models import preset_registry
+    from keras_attn_zoo.presets import preset_registry
+    from keras_attn_zoo.support.checksums import sha256
 
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     about = {p.relative_to(folder).as_posix(): {"size": p.stat().st_size, "sha256": sha256(p)} for p in files}
@@ -112,7 +112,7 @@ def publish(server, folder):
 
 def offer_corpora(server):
     """Make the catalogue one of three corpora: from a hub, through mtdata, and one that is put in place by hand."""
-    from keras_attn_zoo.experiments.catalogue import listing
+    from keras_attn_zoo.corpora import named_corpora
 
     rows = {
         part: b"".join(
@@ -137,11 +137,11 @@ def offer_corpora(server):
     of_mtdata = {"train": ["Tiny-train-1-deu-eng"], **{part: [one] for part, one in plain.items()}}
     unsplit = {"repository": "a/one", "all": {"files": "train.jsonl"}}
     corpora = [
-        listing.NamedCorpus(HUB, "text", SIDES, "home", "terms", hub=of_hub),
-        listing.NamedCorpus(MTDATA, "text", SIDES, "home", "terms", mtdata=of_mtdata),
-        listing.NamedCorpus(BY_HAND, "text", SIDES, "home", "terms", hub=unsplit),
+        named_corpora.NamedCorpus(HUB, "text", SIDES, "home", "terms", hub=of_hub),
+        named_corpora.NamedCorpus(MTDATA, "text", SIDES, "home", "terms", mtdata=of_mtdata),
+        named_corpora.NamedCorpus(BY_HAND, "text", SIDES, "home", "terms", hub=unsplit),
     ]
-    listing.catalogue = lambda: {corpus.name: corpus for corpus in corpora}
+    named_corpora.catalogue = lambda: {corpus.name: corpus for corpus in corpora}
     _make_index_small(server.address)
 
 

@@ -74,7 +74,7 @@ BAD_NAMES = (
 def parsers():
     """All parsers with options: `{(program, *commands): parser}`."""
     from keras_attn_zoo.cli import build_parser
-    from keras_attn_zoo.commands import recipe as recipes
+    from keras_attn_zoo.cli import recipe as recipes
 
     found = {}
 
@@ -339,7 +339,7 @@ ANY_TEXT = ("name",)
 
 def setting_kinds(system):
     """`{setting: kind}` of all settings of a system, by what stands there where nobody sets them."""
-    from keras_attn_zoo.experiments.bodies import BODIES
+    from keras_attn_zoo.runs.body_settings import BODIES
 
     kinds = {}
     for part in (system.data, system.training, system.search):
@@ -357,7 +357,7 @@ def setting_kinds(system):
 
 def settings(rng):
     """One setting of one system, of a value that it should not have."""
-    from keras_attn_zoo.experiments.named_systems import SYSTEMS
+    from keras_attn_zoo.runs.named_systems import SYSTEMS
 
     if rng.random() < 0.6:
         system = SYSTEMS[rng.choice(sorted(SYSTEMS))]

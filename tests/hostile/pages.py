@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 from tests.hostile.judging import Case
 
 # Seconds for an answer; a request that never ends is cut by the server before.
@@ -144,9 +144,9 @@ KINDS = {
 @contextlib.contextmanager
 def _served(behind):
     """Serve a page; behind a proxy of another name, with a path of its own."""
-    from keras_attn_zoo.explore.access import Access
-    from keras_attn_zoo.explore.page import Page
-    from keras_attn_zoo.explore.server import PageServer
+    from keras_attn_zoo.viewing.page import Page
+    from keras_attn_zoo.viewing.page_access import Access
+    from keras_attn_zoo.viewing.page_server import PageServer
     from tests.explore import samples
 
     def examine(sentence, target):

@@ -5,7 +5,7 @@ import json
 import shutil
 from pathlib import Path
 
-from keras_attn_zoo.checksums import CHECKSUMS, read_checksums, write_checksums
+from keras_attn_zoo.support.checksums import CHECKSUMS, read_checksums, write_checksums
 from tests.hostile import damage
 from tests.hostile.folders import preset_files
 from tests.hostile.judging import Case

@@ -54,10 +54,10 @@ class Sandbox:
     # The text, a run and its preset, a run with a latent alignment, presets of two Transformers.
 
     def _make(self):
-        from keras_attn_zoo.experiments.corpora import corpus_from_files
-        from keras_attn_zoo.experiments.loading import load_translator
-        from keras_attn_zoo.experiments.scoring import score_run
-        from keras_attn_zoo.experiments.training import train_system
+        from keras_attn_zoo.corpora.corpus import corpus_from_files
+        from keras_attn_zoo.runs.loading import load_translator
+        from keras_attn_zoo.runs.scoring import score_run
+        from keras_attn_zoo.runs.training import train_system
         from tests import tiny
 
         (self.root / "outside").mkdir(parents=True)
@@ -228,11 +228,12 @@ class Sandbox:
 def call(case):
     """Run a case's program in this process; return its status."""
     from keras_attn_zoo import cli
-    from keras_attn_zoo.commands import demo
-    from keras_attn_zoo.commands.guard import guarded
-    from keras_attn_zoo.commands.recipe import run_recipe
-    from keras_attn_zoo.experiments import training
-    from keras_attn_zoo.models import Translator, hub_presets
+    from keras_attn_zoo.cli import demo
+    from keras_attn_zoo.cli.guard import guarded
+    from keras_attn_zoo.cli.recipe import run_recipe
+    from keras_attn_zoo.presets import hub_presets
+    from keras_attn_zoo.runs import training
+    from keras_attn_zoo.translators import Translator
 
     if case.program in ACTIONS:
         parser = argparse.ArgumentParser("tests")
@@ -255,16 +256,16 @@ def call(case):
 
 
 def _resume(options):
-    from keras_attn_zoo.experiments.corpora import corpus_from_files
-    from keras_attn_zoo.experiments.training import train_system
+    from keras_attn_zoo.corpora.corpus import corpus_from_files
+    from keras_attn_zoo.runs.training import train_system
 
     names = {part: (f"text/{part}.de", f"text/{part}.en") for part in ("train", "valid", "test")}
     train_system(TINY, corpus_from_files(**names), "stopped", resume=True)
 
 
 def _read_vectors(options):
-    from keras_attn_zoo.models.token_embedding import TokenEmbedding
-    from keras_attn_zoo.models.word_vectors import load_word_vectors
+    from keras_attn_zoo.bodies.token_embedding import TokenEmbedding
+    from keras_attn_zoo.bodies.word_vectors import load_word_vectors
 
     words = [f"▁{word}" for pair in make_pairs(20) for word in pair[0].split()]
     embedding = TokenEmbedding(len(words), 8)

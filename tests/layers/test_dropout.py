@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn_zoo.bodies.transformer_layers import TransformerEncoderLayer
 from keras_attn_zoo.layers import MultiHeadAttention
-from keras_attn_zoo.layers.common.dropout import ActivationDropout, Dropout
-from keras_attn_zoo.models.transformer_layers import TransformerEncoderLayer
+from keras_attn_zoo.layers.base.dropout import ActivationDropout, Dropout
 from tests.layers.calls import value_and_gradients
 
 SHAPE = (64, 50, 40)

@@ -5,7 +5,7 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.layers import ATTENTIONS, get_attention
-from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
+from keras_attn_zoo.layers.base.headed_attention import HeadedAttention
 from tests.layers.calls import compiled
 from tests.layers.cases import numbers
 from tests.weights import fill_weights

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn_zoo.kernels.fused_attention import fuses
 from keras_attn_zoo.layers import MultiHeadAttention, get_attention, multi_head_attention
-from keras_attn_zoo.numerics.fused_attention import fuses
 from tests.layers.calls import BACKEND, TOLERANCE, assert_close, compiled, value_and_gradients
 from tests.layers.cases import Case, numbers, weights_of
 

@@ -6,12 +6,12 @@ import pytest
 from keras import ops
 from keras.quantizers import AbsMaxQuantizer, Int8QuantizationConfig
 
-from keras_attn_zoo import processor
-from keras_attn_zoo.layers.common import products
-from keras_attn_zoo.layers.common.heads import HeadMerge, HeadProjection
-from keras_attn_zoo.layers.common.products import Dense, turned
-from keras_attn_zoo.numerics import int8
-from keras_attn_zoo.numerics.int8 import unsigned_product
+from keras_attn_zoo.kernels import int8
+from keras_attn_zoo.kernels.int8 import unsigned_product
+from keras_attn_zoo.layers.base import products
+from keras_attn_zoo.layers.base.heads import HeadMerge, HeadProjection
+from keras_attn_zoo.layers.base.products import Dense, turned
+from keras_attn_zoo.support import processor
 from tests.layers.calls import BACKEND, compiled
 
 pytestmark = pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")

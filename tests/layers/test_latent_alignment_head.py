@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn_zoo.bodies import TokenEmbedding
+from keras_attn_zoo.kernels.gradients import log_normalizer
 from keras_attn_zoo.layers import LatentAlignmentHead
-from keras_attn_zoo.layers.common.log_mixture import exponentials, log_mixture
-from keras_attn_zoo.models import TokenEmbedding
-from keras_attn_zoo.numerics.gradients import log_normalizer
+from keras_attn_zoo.layers.base.log_mixture import exponentials, log_mixture
 from tests.layers.calls import compiled, eager_gradients, of_unknown_sizes, value_and_gradients
 from tests.layers.cases import numbers, weights_of
 from tests.weights import fill_weights

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.layers.common import layer_normalization
-from keras_attn_zoo.layers.common.layer_normalization import LayerNormalization
+from keras_attn_zoo.layers.base import layer_normalization
+from keras_attn_zoo.layers.base.layer_normalization import LayerNormalization
 from tests.layers.calls import BACKEND
 
 X = 1000 + 3 * np.random.default_rng(0).standard_normal((4, 6))

@@ -6,9 +6,9 @@ import pytest
 from keras import ops
 
 import keras_attn_zoo.layers
-from keras_attn_zoo.layers.common.normalizers import NORMALIZERS, entmax15, sparsemax
-from keras_attn_zoo.numerics.gradients import plain_entmax15, plain_sparsemax
-from keras_attn_zoo.numerics.thresholds import searched_entmax15, searched_sparsemax
+from keras_attn_zoo.kernels.gradients import plain_entmax15, plain_sparsemax
+from keras_attn_zoo.kernels.thresholds import searched_entmax15, searched_sparsemax
+from keras_attn_zoo.layers.base.normalizers import NORMALIZERS, entmax15, sparsemax
 from tests.layers.calls import compiled, eager_gradients, of_unknown_sizes, to_numpy
 from tests.layers.cases import CASES, Case, weights_of
 from tests.layers.equations import NORMALIZERS as BY_BISECTION

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.layers.common.heads import HeadMerge
-from keras_attn_zoo.layers.common.products import Dense, operand_type, product, repeated
-from keras_attn_zoo.numerics import few_rows
+from keras_attn_zoo.kernels import small_batch_products
+from keras_attn_zoo.layers.base.heads import HeadMerge
+from keras_attn_zoo.layers.base.products import Dense, operand_type, product, repeated
 from tests.layers.calls import BACKEND, compiled, of_unknown_sizes, value_and_gradients
 
 # One row, few rows as in a search, of which some are filled up, and more than those.
@@ -26,7 +26,7 @@ USES = {
 def used(request, monkeypatch):
     """All forms: under JAX outside and inside the body of a loop, there in two."""
     if request.param is not None:
-        monkeypatch.setattr(few_rows, "columns_are_faster", lambda: request.param)
+        monkeypatch.setattr(small_batch_products, "columns_are_faster", lambda: request.param)
         with repeated():
             yield
             return

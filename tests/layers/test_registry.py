@@ -4,7 +4,6 @@ import keras
 import pytest
 
 from keras_attn_zoo import layers
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import (
     ATTENTIONS,
     AttentionLayer,
@@ -14,6 +13,7 @@ from keras_attn_zoo.layers import (
     get_attention,
 )
 from keras_attn_zoo.layers.registry import PLACES
+from keras_attn_zoo.support.errors import UserError
 
 pytestmark = pytest.mark.one_backend
 

@@ -4,10 +4,10 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo import processor
-from keras_attn_zoo.layers.common.heads import HeadMerge, HeadProjection
-from keras_attn_zoo.layers.common.products import Dense, repeated, turned
-from keras_attn_zoo.numerics import few_rows, int8
+from keras_attn_zoo.kernels import int8, small_batch_products
+from keras_attn_zoo.layers.base.heads import HeadMerge, HeadProjection
+from keras_attn_zoo.layers.base.products import Dense, repeated, turned
+from keras_attn_zoo.support import processor
 from tests.layers.calls import BACKEND, compiled
 
 pytestmark = pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")
@@ -38,7 +38,7 @@ def maps(kind):
 )
 def test_on_which_processors_columns_are_faster(vendor, flags, faster, monkeypatch):
     monkeypatch.setattr(processor, "_description", lambda: f"vendor_id\t: {vendor}\nflags\t\t: {flags}\n")
-    assert few_rows.columns_are_faster() is faster
+    assert small_batch_products.columns_are_faster() is faster
 
 
 @pytest.mark.parametrize(
@@ -50,18 +50,18 @@ def test_on_which_processors_columns_are_faster(vendor, flags, faster, monkeypat
     ids=["with_avx512", "without_avx512"],
 )
 def test_to_which_numbers_of_rows_others_are_filled_up(avx512, filled, monkeypatch):
-    monkeypatch.setattr(few_rows, "has_avx512", lambda: avx512)
-    assert {rows: few_rows.filled_up(rows) for rows in filled} == filled
+    monkeypatch.setattr(small_batch_products, "has_avx512", lambda: avx512)
+    assert {rows: small_batch_products.filled_up(rows) for rows in filled} == filled
     x = np.random.default_rng(0).integers(-3, 4, (2, 64, 5)).astype("float32")
     for rows in filled:
-        np.testing.assert_array_equal(few_rows.columns_product(x[0, :rows], x[1]), x[0, :rows] @ x[1].T)
+        np.testing.assert_array_equal(small_batch_products.columns_product(x[0, :rows], x[1]), x[0, :rows] @ x[1].T)
 
 
 @pytest.mark.parametrize("faster", [True, False], ids=["columns", "rows"])
 @pytest.mark.parametrize("kind", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("rows", [1, 2, 5, 50, 64, 65, 128, 129])
 def test_which_products_read_it(rows, kind, faster, monkeypatch):
-    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: faster)
+    monkeypatch.setattr(small_batch_products, "columns_are_faster", lambda: faster)
     few = 128 if kind == "mixed_bfloat16" else 64 * faster
     for layer, shape in maps(kind):
         x = np.random.default_rng(0).integers(-2, 3, (rows, *shape)).astype("float32")
@@ -111,7 +111,7 @@ def test_on_which_processors_integers_are_slow(vendor, flags, slow, monkeypatch)
 @pytest.mark.parametrize("rows", [5, 65])
 def test_a_kernel_of_int8_is_read_in_floating_point_where_that_was_made(rows, monkeypatch):
     """In a loop, Wᵀ if there are few rows; what was not made leaves the product of integers, which rounds the rows."""
-    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: True)
+    monkeypatch.setattr(small_batch_products, "columns_are_faster", lambda: True)
     for layer, shape in maps("float32"):
         x = np.random.default_rng(0).normal(size=(rows, *shape)).astype("float32")
         layer.quantize("int8")

@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from keras_attn_zoo import fetching
-from keras_attn_zoo.models import preset_registry
+from keras_attn_zoo.presets import preset_registry
+from keras_attn_zoo.support import fetching
 from tests import tiny
 
 NAME = "tiny_de_en"

@@ -4,11 +4,11 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.bodies import RNNBackbone, TransformerBackbone
+from keras_attn_zoo.bodies.attention_stack import AttentionStack
 from keras_attn_zoo.layers import MultiHeadAttention
-from keras_attn_zoo.layers.common.shared_by_side import SharedBySide
-from keras_attn_zoo.models import RNNBackbone, TransformerBackbone
-from keras_attn_zoo.models.attention_stack import AttentionStack
+from keras_attn_zoo.layers.base.shared_by_layers import SharedBySide
+from keras_attn_zoo.support.errors import UserError
 from tests import tiny
 from tests.layers.calls import to_numpy
 from tests.layers.cases import numbers

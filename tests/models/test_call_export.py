@@ -7,7 +7,7 @@ import sys
 import keras
 import pytest
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 from tests import tiny
 
 # In a process of its own: the tests hide TensorFlow, and it alone reads the result.

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models import programs
-from keras_attn_zoo.models.programs import MOST_FUNCTIONS, MOST_PROGRAMS, Programs
+from keras_attn_zoo.runtime import compiled_functions
+from keras_attn_zoo.runtime.compiled_functions import MOST_FUNCTIONS, MOST_PROGRAMS, Programs
+from keras_attn_zoo.support.errors import UserError
 from tests import tiny
 from tests.models.test_threads import assert_same
 
@@ -108,8 +108,8 @@ def test_functions_are_few():
 
 def test_programs_of_all_shapes_are_few(monkeypatch):
     """One is kept for each shape, that of the shape used least recently is dropped, and its memory with it."""
-    monkeypatch.setattr(programs, "MOST_PROGRAMS", 3)
-    monkeypatch.setattr(programs, "MOST_OF_TENSORFLOW", 0)
+    monkeypatch.setattr(compiled_functions, "MOST_PROGRAMS", 3)
+    monkeypatch.setattr(compiled_functions, "MOST_OF_TENSORFLOW", 0)
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     model.compile()
     kept, traced = Programs(model), []
@@ -141,8 +141,8 @@ def test_programs_of_all_shapes_are_few(monkeypatch):
 @pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="of TensorFlow alone")
 def test_tensorflow_compiles_the_first_shapes_alone(monkeypatch):
     """What XLA has compiled for it is never freed."""
-    monkeypatch.setattr(programs, "MOST_OF_TENSORFLOW", 2)
-    monkeypatch.setattr(programs, "MOST_PROGRAMS", 3)
+    monkeypatch.setattr(compiled_functions, "MOST_OF_TENSORFLOW", 2)
+    monkeypatch.setattr(compiled_functions, "MOST_PROGRAMS", 3)
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     model.compile(jit_compile=True)
     kept = Programs(model)
@@ -168,8 +168,8 @@ def test_dropped_graphs_are_freed(monkeypatch, choices):
     """TensorFlow keeps hand-written gradients, and what is computed again for them, for ever: searches have none."""
     from tensorflow.python.framework.func_graph import FuncGraph
 
-    monkeypatch.setattr(programs, "MOST_OF_TENSORFLOW", 0)
-    monkeypatch.setattr(programs, "MOST_PROGRAMS", 1)
+    monkeypatch.setattr(compiled_functions, "MOST_OF_TENSORFLOW", 0)
+    monkeypatch.setattr(compiled_functions, "MOST_PROGRAMS", 1)
     task = tiny.translator(**choices)
 
     def graphs():
@@ -198,10 +198,10 @@ def test_samplers_that_change_do_not_pile_up(task):
 @pytest.mark.skipif(keras.config.backend() != "jax", reason="the others convert arrays themselves")
 def test_arrays_in_another_byte_order_are_refused(task):
     """JAX would read the bytes of such an array in the wrong order."""
-    programs = Programs(task)
+    compiled_functions = Programs(task)
 
     def double(kind):
-        return programs.run("double", lambda: lambda x: 2 * x, np.arange(3, dtype=kind))
+        return compiled_functions.run("double", lambda: lambda x: 2 * x, np.arange(3, dtype=kind))
 
     for kind in ("<i4", "<i8"):
         np.testing.assert_array_equal(double(kind), [0, 2, 4])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import Alignment
+from keras_attn_zoo.support.errors import UserError
 from tests import tiny
 
 SOURCES, TARGETS = tiny.sentences("source")[:3], [tiny.sentences("target")[0], None, tiny.sentences("target")[2]]

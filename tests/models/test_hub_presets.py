@@ -12,10 +12,11 @@ import time
 import keras_hub
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.models import Translator, hub_presets
-from keras_attn_zoo.models.hub_presets import downloading
+from keras_attn_zoo.presets import hub_presets
+from keras_attn_zoo.presets.hub_presets import downloading
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import Translator
 from tests import tiny
 
 pytestmark = pytest.mark.one_backend

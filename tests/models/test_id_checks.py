@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import Translator
 from tests import tiny
 
 LAST = tiny.PIECES - 1

@@ -10,8 +10,8 @@ import keras_hub
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import Translator
 from tests import tiny
 
 ON_TENSORFLOW = keras.config.backend() == "tensorflow"

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import Translator
 from tests import tiny
 from tests.models.reference import ReferenceTranslator, log_softmax
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.models import Translator, search, text_methods, translator
-from keras_attn_zoo.models.search import with_little_room
+from keras_attn_zoo.translators import Translator, search, text_methods, translator
+from keras_attn_zoo.translators.search import with_little_room
 from tests import tiny
 
 LENGTH, BEAMS = 64, 2

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models import RNNBackbone, TransformerBackbone
+from keras_attn_zoo.bodies import RNNBackbone, TransformerBackbone
+from keras_attn_zoo.support.errors import UserError
 from tests.tiny import BACKBONE, PIECES, TRANSFORMER, translator
 from tests.tiny import transformer as tiny_transformer
 from tests.weights import fill_weights

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from keras_hub.src.utils.preset_utils import get_preset_loader
 
+from keras_attn_zoo.bodies import RNNBackbone, TransformerBackbone
 from keras_attn_zoo.cli import main
 from keras_attn_zoo.data.encoded_text import encode_sentences
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.files import read_json, write_json
-from keras_attn_zoo.models import RNNBackbone, TransformerBackbone, Translator
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import read_json, write_json
+from keras_attn_zoo.translators import Translator
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.numpy")

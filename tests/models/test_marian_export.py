@@ -9,9 +9,9 @@ import pytest
 
 from keras_attn_zoo.cli import main
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models import Translator
-from keras_attn_zoo.models.marian import export_to_transformers
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import Translator
+from keras_attn_zoo.translators.marian import export_to_transformers
 from tests import tiny
 
 torch = pytest.importorskip("torch")

@@ -5,8 +5,8 @@ import shutil
 import numpy as np
 import pytest
 
-from keras_attn_zoo.models import Translator
-from keras_attn_zoo.models.positions import sine_table
+from keras_attn_zoo.bodies.position_encodings import sine_table
+from keras_attn_zoo.translators import Translator
 
 torch = pytest.importorskip("torch")
 marian_checkpoint = pytest.importorskip("tests.models.marian_checkpoint")

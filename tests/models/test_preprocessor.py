@@ -6,9 +6,9 @@ import pytest
 
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.data.truncation import Truncation
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models import TranslationPreprocessor
-from keras_attn_zoo.models.transformer_translator import TransformerPreprocessor
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import TranslationPreprocessor
+from keras_attn_zoo.translators.transformer_translator import TransformerPreprocessor
 from tests import tiny
 
 pytestmark = pytest.mark.one_backend

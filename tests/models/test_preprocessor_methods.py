@@ -10,7 +10,7 @@ import keras_hub
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 from tests import tiny
 
 ON_TENSORFLOW = keras.config.backend() == "tensorflow"

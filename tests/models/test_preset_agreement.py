@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.checksums import CHECKSUMS
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import read_json, write_json
+from keras_attn_zoo.bodies import RNNBackbone
 from keras_attn_zoo.layers.registry import get_attention
-from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
-from keras_attn_zoo.models.preset_agreement import check_agreement
+from keras_attn_zoo.presets.preset_agreement import check_agreement
+from keras_attn_zoo.support.checksums import CHECKSUMS
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import read_json, write_json
+from keras_attn_zoo.translators import TranslationPreprocessor, TranslationTokenizer, Translator
 from tests import tiny
 
 pytestmark = pytest.mark.one_backend

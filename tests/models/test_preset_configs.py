@@ -8,11 +8,12 @@ import keras_hub
 import pytest
 
 import keras_attn_zoo
-from keras_attn_zoo.checksums import CHECKSUMS, read_checksums, write_checksums
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.files import read_json, write_json
-from keras_attn_zoo.models import RNNBackbone, TransformerBackbone, TranslationTokenizer, Translator
+from keras_attn_zoo.bodies import RNNBackbone, TransformerBackbone
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.support.checksums import CHECKSUMS, read_checksums, write_checksums
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import read_json, write_json
+from keras_attn_zoo.translators import TranslationTokenizer, Translator
 from tests import tiny
 
 pytestmark = pytest.mark.one_backend

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo import fetching
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.locks import locked
-from keras_attn_zoo.models import Translator, preset_registry
-from keras_attn_zoo.models.preset_registry import cache_folder, fetch_preset
+from keras_attn_zoo.presets import preset_registry
+from keras_attn_zoo.presets.preset_registry import cache_folder, fetch_preset
+from keras_attn_zoo.support import fetching
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.locks import locked
+from keras_attn_zoo.translators import Translator
 from tests.models.preset_server import NAME, TEXTS, files_of
 
 pytestmark = pytest.mark.one_backend

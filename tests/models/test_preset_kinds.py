@@ -14,13 +14,14 @@ import keras_hub
 import pytest
 
 from keras_attn_zoo import cli
-from keras_attn_zoo.checksums import CHECKSUMS, write_checksums
+from keras_attn_zoo.bodies import RNNBackbone
 from keras_attn_zoo.data.truecasing import Truecaser
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.files import read_bytes
-from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
-from keras_attn_zoo.models.preset_checks import preset_files
-from keras_attn_zoo.models.preset_reading import check_folder
+from keras_attn_zoo.presets.preset_checks import preset_files
+from keras_attn_zoo.presets.preset_reading import check_folder
+from keras_attn_zoo.support.checksums import CHECKSUMS, write_checksums
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import read_bytes
+from keras_attn_zoo.translators import TranslationPreprocessor, TranslationTokenizer, Translator
 from tests import tiny
 from tests.hostile.damage import open_to_all
 from tests.hostile.sandbox import as_nobody
@@ -254,6 +255,6 @@ def test_nothing_but_its_own_files_is_published(preset, kind, capsys):
 
 def test_a_pipe_that_takes_the_place_of_a_file_after_it_was_checked_is_not_waited_for(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "file")
-    monkeypatch.setattr("keras_attn_zoo.files.check_file", lambda path: None)
+    monkeypatch.setattr("keras_attn_zoo.support.files.check_file", lambda path: None)
     with little(), pytest.raises(UserError, match="was replaced by a pipe or a device"):
         read_bytes(tmp_path / "file")

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from keras_attn_zoo.bodies import RNNBackbone
 from keras_attn_zoo.cli import main
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.models import RNNBackbone, TransformerTranslator, Translator, preset_registry
-from keras_attn_zoo.models.preset_registry import ADDRESS, fetch_preset, find_preset, published
+from keras_attn_zoo.presets import preset_registry
+from keras_attn_zoo.presets.preset_registry import ADDRESS, fetch_preset, find_preset, published
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import TransformerTranslator, Translator
 from tests import tiny
 from tests.models.preset_server import NAME, TEXTS, files_of
 

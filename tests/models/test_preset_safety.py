@@ -16,11 +16,12 @@ import keras_hub
 import numpy as np
 import pytest
 
-from keras_attn_zoo.checksums import CHECKSUMS
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.files import read_json, write_json
-from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
+from keras_attn_zoo.bodies import RNNBackbone
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.support.checksums import CHECKSUMS
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import read_json, write_json
+from keras_attn_zoo.translators import TranslationPreprocessor, TranslationTokenizer, Translator
 from tests import tiny
 from tests.models.preset_server import files_of
 

@@ -7,10 +7,11 @@ import keras_hub
 import numpy as np
 import pytest
 
+from keras_attn_zoo.bodies import RNNBackbone
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import LuongAttention
-from keras_attn_zoo.models import RNNBackbone, TranslationPreprocessor, TranslationTokenizer, Translator
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import TranslationPreprocessor, TranslationTokenizer, Translator
 from tests import tiny
 from tests.shared_files import of_another_backend
 

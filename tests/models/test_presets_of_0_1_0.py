@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.translators import Translator
 from tests import tiny
 from tests.models.reference import log_softmax
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from keras_attn_zoo.cli import main
-from keras_attn_zoo.models import hub_presets
+from keras_attn_zoo.presets import hub_presets
 from tests import tiny
 
 pytestmark = pytest.mark.one_backend

@@ -8,12 +8,12 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.layers.common import products
-from keras_attn_zoo.models import Translator
-from keras_attn_zoo.models.output_projection import OutputProjection
-from keras_attn_zoo.models.quantization import Quantization
-from keras_attn_zoo.models.token_embedding import TokenEmbedding
+from keras_attn_zoo.bodies.output_projection import OutputProjection
+from keras_attn_zoo.bodies.token_embedding import TokenEmbedding
+from keras_attn_zoo.layers.base import products
+from keras_attn_zoo.presets.quantization import Quantization
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import Translator
 from tests import tiny
 
 SOURCES, TARGETS = tiny.sentences("source")[:8], tiny.sentences("target")[:8]

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.models import TransformerBackbone, Translator
+from keras_attn_zoo.bodies import TransformerBackbone
+from keras_attn_zoo.translators import Translator
 from tests import tiny
 from tests.weights import fill_weights
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.models.recurrent_layers import GRU, LSTM, Recurrence
+from keras_attn_zoo.bodies.recurrent_layers import GRU, LSTM, Recurrence
 from tests.layers.calls import assert_close, compiled, to_numpy, value_and_gradients
 from tests.layers.cases import numbers
 from tests.weights import fill_weights

@@ -4,8 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.layers.common.dropout import Dropout
-from keras_attn_zoo.models import RNNBackbone, TransformerBackbone, Translator
+from keras_attn_zoo.bodies import RNNBackbone, TransformerBackbone
+from keras_attn_zoo.layers.base.dropout import Dropout
+from keras_attn_zoo.translators import Translator
 from tests import tiny
 from tests.layers.calls import BACKEND
 from tests.weights import fill_weights

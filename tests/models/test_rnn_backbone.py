@@ -6,9 +6,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.bodies import RNNBackbone
 from keras_attn_zoo.layers import ATTENTIONS, AverageAttention, BahdanauAttention, LuongAttention
-from keras_attn_zoo.models import RNNBackbone
+from keras_attn_zoo.support.errors import UserError
 from tests import tiny
 from tests.layers.references import REFERENCES
 from tests.models.reference import ReferenceTranslator

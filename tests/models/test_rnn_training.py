@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn_zoo.bodies.readout import Readout
+from keras_attn_zoo.bodies.rnn_decoder import RNNDecoder
 from keras_attn_zoo.layers import BahdanauAttention
-from keras_attn_zoo.models.readout import Readout
-from keras_attn_zoo.models.rnn_decoder import RNNDecoder
 from tests import tiny
 from tests.layers.calls import BACKEND, assert_close, value_and_gradients
 from tests.models.test_rnn_backbone import CONFIGS, forced_positions

@@ -4,7 +4,7 @@ import keras_hub
 import pytest
 
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.support.errors import UserError
 from tests import tiny
 
 TEXTS = tiny.sentences("source")[:6]

@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models import Translator
-from keras_attn_zoo.models.saved_model_export import export_to_saved_model
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import Translator
+from keras_attn_zoo.translators.saved_model_export import export_to_saved_model
 from tests import tiny
 
 TEXTS = tiny.sentences("source")[:3]

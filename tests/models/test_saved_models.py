@@ -8,17 +8,17 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.layers import BahdanauAttention, LatentAlignmentHead, MultiHeadAttention
-from keras_attn_zoo.models import (
+from keras_attn_zoo.bodies import (
     Readout,
     RNNDecoder,
     TokenEmbedding,
     TransformerDecoderLayer,
     TransformerEncoderLayer,
 )
-from keras_attn_zoo.models.model_inputs import OPTIONAL_INPUTS
-from keras_attn_zoo.models.output_projection import OutputProjection
-from keras_attn_zoo.models.posterior import Posterior
+from keras_attn_zoo.bodies.model_inputs import OPTIONAL_INPUTS
+from keras_attn_zoo.bodies.output_projection import OutputProjection
+from keras_attn_zoo.bodies.posterior_layer import Posterior
+from keras_attn_zoo.layers import BahdanauAttention, LatentAlignmentHead, MultiHeadAttention
 from tests import tiny
 
 pytestmark = pytest.mark.one_backend

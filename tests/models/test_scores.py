@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import Translator
 from tests import tiny
 from tests.models.reference import log_softmax
 from tests.models.test_translator import END, START, TEXTS, reference_of, source_ids

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.models.shared_beams import descend
+from keras_attn_zoo.bodies.shared_beams import descend
 
 BATCH, BEAMS, LENGTH = 2, 3, 5
 

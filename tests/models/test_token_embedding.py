@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from keras_attn_zoo.models import TokenEmbedding
+from keras_attn_zoo.bodies import TokenEmbedding
 from tests import tiny
 from tests.weights import fill_weights
 

@@ -6,7 +6,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
+from keras_attn_zoo.bodies import TransformerBackbone
+from keras_attn_zoo.bodies.backbone import OPTIONAL_INPUTS
+from keras_attn_zoo.kernels.loops import scan
 from keras_attn_zoo.layers import (
     ATTENTIONS,
     AverageAttention,
@@ -15,9 +17,7 @@ from keras_attn_zoo.layers import (
     MultiHeadAttention,
     RecurrentAttention,
 )
-from keras_attn_zoo.models import TransformerBackbone
-from keras_attn_zoo.models.backbone import OPTIONAL_INPUTS
-from keras_attn_zoo.numerics.loops import scan
+from keras_attn_zoo.support.errors import UserError
 from tests import tiny
 from tests.models.transformer_reference import ReferenceTransformer
 

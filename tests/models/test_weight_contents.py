@@ -11,14 +11,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from keras_attn_zoo.checksums import CHECKSUMS
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.loading import load_translator
-from keras_attn_zoo.files import read_json, write_json
 from keras_attn_zoo.layers import MultiHeadAttention
-from keras_attn_zoo.models import Translator
-from keras_attn_zoo.models.marian.safetensors import read_safetensors
-from keras_attn_zoo.models.weight_storage import SCALES, expanded, weight_shapes
+from keras_attn_zoo.presets.weight_storage import SCALES, expanded, weight_shapes
+from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.support.checksums import CHECKSUMS
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import read_json, write_json
+from keras_attn_zoo.translators import Translator
+from keras_attn_zoo.translators.marian.safetensors_files import read_safetensors
 from tests import tiny
 
 pytestmark = pytest.mark.one_backend

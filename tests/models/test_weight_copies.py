@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.layers.common import products
-from keras_attn_zoo.models import programs
-from keras_attn_zoo.models.weight_copies import CopiesScope, WeightCopies
-from keras_attn_zoo.numerics import few_rows
+from keras_attn_zoo.kernels import small_batch_products
+from keras_attn_zoo.layers.base import products
+from keras_attn_zoo.runtime import compiled_functions
+from keras_attn_zoo.runtime.prepared_weights import CopiesScope, WeightCopies
 from tests import tiny
 from tests.layers.calls import BACKEND
 
@@ -99,7 +99,7 @@ def test_a_search_reads_weights_that_were_changed():
 
 def test_kernels_of_the_decoder_are_turned():
     model = tiny.translator(body=tiny.transformer)
-    copies, layers = WeightCopies(model), programs.step_maps(model)
+    copies, layers = WeightCopies(model), compiled_functions.step_maps(model)
     first = copies.turned(layers)
     assert copies.turned(layers) is first
     decoders = range(len(model.backbone._decoders))
@@ -115,11 +115,11 @@ def test_kernels_of_the_decoder_are_turned():
 
 @pytest.mark.parametrize("kind", ["float32", "mixed_bfloat16"])
 def test_a_search_multiplies_by_turned_kernels(kind, monkeypatch):
-    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: True)
+    monkeypatch.setattr(small_batch_products, "columns_are_faster", lambda: True)
     model = tiny.translator(body=tiny.transformer, dtype=kind)
     found = [best.log_prob for [best] in model.translate(TEXTS)]
     kept = model._programs._copies._turned._copies
-    assert len(kept) == len(programs.step_maps(model))
+    assert len(kept) == len(compiled_functions.step_maps(model))
     # Others neither make copies nor lose them.
     model.score(TEXTS, tiny.sentences("target")[:3])
     model.translate(TEXTS)
@@ -134,16 +134,16 @@ def test_a_search_multiplies_by_turned_kernels(kind, monkeypatch):
 
 
 def test_a_search_of_many_rows_makes_no_copies(monkeypatch):
-    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: True)
+    monkeypatch.setattr(small_batch_products, "columns_are_faster", lambda: True)
     model = tiny.translator(body=tiny.transformer)
     model.translate(TEXTS * 50)
     assert model._programs._copies._turned._copies == []
 
 
 def test_kernels_are_turned_in_the_type_of_their_layer(monkeypatch):
-    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: True)
+    monkeypatch.setattr(small_batch_products, "columns_are_faster", lambda: True)
     policy = keras.dtype_policies.DTypePolicyMap("mixed_bfloat16", {".*/ffn_hidden": keras.DTypePolicy("float32")})
-    layers = programs._turning(tiny.translator(body=tiny.transformer, dtype=policy))
+    layers = compiled_functions._turning(tiny.translator(body=tiny.transformer, dtype=policy))
     types = {layer.path: keras.backend.standardize_dtype(layer.turn(layer._kernel.value).dtype) for layer in layers}
     assert {kind for path, kind in types.items() if path.endswith("ffn_hidden")} == {"float32"}
     assert {kind for path, kind in types.items() if not path.endswith("ffn_hidden")} == {"bfloat16"}
@@ -151,25 +151,25 @@ def test_kernels_are_turned_in_the_type_of_their_layer(monkeypatch):
 
 def test_what_is_not_turned(monkeypatch):
     """Kernels that are not what a layer multiplies by, as those of int8 are not where integers are fast."""
-    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: True)
+    monkeypatch.setattr(small_batch_products, "columns_are_faster", lambda: True)
     model = tiny.translator(body=tiny.transformer)
-    assert programs._turning(model) == programs.step_maps(model) != []
+    assert compiled_functions._turning(model) == compiled_functions.step_maps(model) != []
     quantized = tiny.translator(body=tiny.transformer)
     quantized.quantize("int8")
     for slow in (False, True):
         monkeypatch.setattr(products, "integers_are_slow", lambda slow=slow: slow)
-        assert programs._turning(quantized) == (programs.step_maps(quantized) if slow else [])
-    assert len(programs.step_maps(quantized)) == len(programs.step_maps(model)) + 1
+        assert compiled_functions._turning(quantized) == (compiled_functions.step_maps(quantized) if slow else [])
+    assert len(compiled_functions.step_maps(quantized)) == len(compiled_functions.step_maps(model)) + 1
     model.backbone.enable_lora(2)
-    wanted = [layer for layer in programs.step_maps(model) if not layer.lora_enabled]
-    assert programs._turning(model) == wanted and len(wanted) < len(programs.step_maps(model))
-    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: False)
-    assert programs._turning(tiny.translator(body=tiny.transformer)) == []
+    wanted = [layer for layer in compiled_functions.step_maps(model) if not layer.lora_enabled]
+    assert compiled_functions._turning(model) == wanted and len(wanted) < len(compiled_functions.step_maps(model))
+    monkeypatch.setattr(small_batch_products, "columns_are_faster", lambda: False)
+    assert compiled_functions._turning(tiny.translator(body=tiny.transformer)) == []
 
 
 @pytest.mark.parametrize("change", ["fit", "lora", "quantize"])
 def test_a_search_after_a_change_is_that_of_a_new_model(change, monkeypatch):
-    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: True)
+    monkeypatch.setattr(small_batch_products, "columns_are_faster", lambda: True)
     model = tiny.translator(body=tiny.transformer)
     before = [best.log_prob for [best] in model.translate(TEXTS)]
     if change == "quantize":
@@ -181,7 +181,7 @@ def test_a_search_after_a_change_is_that_of_a_new_model(change, monkeypatch):
         model.compile(optimizer=keras.optimizers.Adam(0.05), sampler=model.sampler)
         model.fit(x, y, sample_weight=weights, epochs=3, verbose=0)
     found = [best.log_prob for [best] in model.translate(TEXTS)]
-    monkeypatch.setattr(programs, "_turning", lambda model: [])
-    model._programs = programs.Programs(model)
+    monkeypatch.setattr(compiled_functions, "_turning", lambda model: [])
+    model._programs = compiled_functions.Programs(model)
     np.testing.assert_allclose(found, [best.log_prob for [best] in model.translate(TEXTS)], rtol=1e-4)
     assert not np.allclose(found, before, rtol=1e-4)

@@ -6,10 +6,12 @@ import keras_hub
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models import RNNBackbone, Translator, presets
-from keras_attn_zoo.models.undrawn_weights import undrawn_weights
-from keras_attn_zoo.models.weight_storage import SCALES, quantized
+from keras_attn_zoo.bodies import RNNBackbone
+from keras_attn_zoo.presets import saving
+from keras_attn_zoo.presets.loading_without_drawing import undrawn_weights
+from keras_attn_zoo.presets.weight_storage import SCALES, quantized
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import Translator
 from tests import tiny
 
 
@@ -69,7 +71,7 @@ def test_a_model_that_computes_in_bfloat16_is_stored_like_any_other(tmp_path, st
     first = Translator.from_preset(tmp_path / "plain", dtype="bfloat16")
     if storage == "Keras' own":
         # Two bytes for each number, as Keras writes them.
-        monkeypatch.setattr(presets, "compact", lambda file, storage: file.getvalue())
+        monkeypatch.setattr(saving, "compact", lambda file, storage: file.getvalue())
     first.save_to_preset(tmp_path / "preset", **({} if storage == "Keras' own" else {"storage": storage}))
     with h5py.File(tmp_path / "preset" / "model.weights.h5") as file:
         kinds = set()

@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.models.token_embedding import TokenEmbedding
-from keras_attn_zoo.models.word_vectors import load_word_vectors
+from keras_attn_zoo.bodies.token_embedding import TokenEmbedding
+from keras_attn_zoo.bodies.word_vectors import load_word_vectors
+from keras_attn_zoo.support.errors import UserError
 
 pytestmark = pytest.mark.one_backend
 

@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.layers.common.layer_normalization import LayerNormalization
-from keras_attn_zoo.numerics.gradients import (
+from keras_attn_zoo.kernels.gradients import (
     fused_token_losses,
     log_normalizer,
     plain_log_normalizer,
     plain_token_losses,
 )
-from keras_attn_zoo.numerics.pair_recurrence import pair_recurrence, plain_pair_recurrence
-from keras_attn_zoo.numerics.product_gradients import bfloat16_product, plain_product
-from keras_attn_zoo.numerics.transformer_gradients import (
+from keras_attn_zoo.kernels.pair_recurrence import pair_recurrence, plain_pair_recurrence
+from keras_attn_zoo.kernels.product_gradients import bfloat16_product, plain_product
+from keras_attn_zoo.kernels.transformer_gradients import (
     dropped_relu,
     layer_normalized,
     plain_dropped_relu,
     plain_layer_normalized,
 )
+from keras_attn_zoo.layers.base.layer_normalization import LayerNormalization
 from tests.layers.calls import BACKEND, compiled, eager_gradients, to_numpy
 from tests.layers.cases import numbers
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.layers.common.products import Dense, product
-from keras_attn_zoo.numerics import few_rows
-from keras_attn_zoo.numerics.loop_products import in_loop, product_in_loop
-from keras_attn_zoo.numerics.loops import scan
+from keras_attn_zoo.kernels import small_batch_products
+from keras_attn_zoo.kernels.loop_products import in_loop, product_in_loop
+from keras_attn_zoo.kernels.loops import scan
+from keras_attn_zoo.layers.base.products import Dense, product
 from tests.layers.calls import BACKEND, value_and_gradients
 
 pytestmark = pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")
@@ -19,7 +19,7 @@ TOLERANCE = {"rtol": 0, "atol": 2e-5}
 
 @pytest.fixture(params=[True, False], ids=["columns", "rows"])
 def processor(request, monkeypatch):
-    monkeypatch.setattr(few_rows, "columns_are_faster", lambda: request.param)
+    monkeypatch.setattr(small_batch_products, "columns_are_faster", lambda: request.param)
 
 
 def numbers(seed, *shape):

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn_zoo.kernels.masks import combine_masks, masked_softmax
 from keras_attn_zoo.layers import UniformAttention
-from keras_attn_zoo.numerics.masks import combine_masks, masked_softmax
 from tests.layers.cases import BATCH, masks_of
 
 TARGET, SOURCE = 3, 5

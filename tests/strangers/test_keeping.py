@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.layers import ATTENTIONS
-from keras_attn_zoo.layers.common.headed_attention import HeadedAttention
+from keras_attn_zoo.layers.base.headed_attention import HeadedAttention
 from tests.layers.calls import BACKEND, compiled, to_numpy
 from tests.strangers.models import (
     BATCH,

@@ -5,10 +5,16 @@ from itertools import pairwise
 
 import pytest
 
+from keras_attn_zoo.corpora.synthetic import (
+    SyntheticPair,
+    generate_corpus,
+    generate_splits,
+    lexicon,
+    write_corpus,
+)
 from keras_attn_zoo.data.words import split_words
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.evaluation.alignments import read_alignments
-from keras_attn_zoo.synthetic import SyntheticPair, generate_corpus, generate_splits, lexicon, write_corpus
+from keras_attn_zoo.support.errors import UserError
 from tests.synthetic.written import (
     NOUNS,
     VERBS,
@@ -47,7 +53,9 @@ def test_raw_text_is_ordinary(corpus):
 
 def test_a_german_sentence_that_is_drawn_again_is_left_out(monkeypatch):
     drawn = iter(pair for pair in generate_corpus(10) for _ in range(2))
-    monkeypatch.setattr("keras_attn_zoo.synthetic.corpus.SentenceSampler.sentence", lambda self: next(drawn))
+    monkeypatch.setattr(
+        "keras_attn_zoo.corpora.synthetic.synthetic_corpus.SentenceSampler.sentence", lambda self: next(drawn)
+    )
     assert len({pair.source for pair in generate_corpus(10)}) == 10
 
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from keras_attn_zoo.synthetic import lexicon
-from keras_attn_zoo.synthetic.grammar import (
+from keras_attn_zoo.corpora.synthetic import lexicon
+from keras_attn_zoo.corpora.synthetic.grammar import (
     Gap,
     Polite,
     Pronoun,

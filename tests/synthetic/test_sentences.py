@@ -2,8 +2,8 @@
 
 import pytest
 
-from keras_attn_zoo.synthetic import lexicon
-from keras_attn_zoo.synthetic.grammar import (
+from keras_attn_zoo.corpora.synthetic import lexicon
+from keras_attn_zoo.corpora.synthetic.grammar import (
     Clause,
     Constituent,
     Coordination,

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.synthetic import generate_task
+from keras_attn_zoo.corpora.synthetic import generate_task
+from keras_attn_zoo.support.errors import UserError
 
 SENTENCE = re.compile(r"(?<=[.?!]) ")
 

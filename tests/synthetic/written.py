@@ -1,7 +1,7 @@
 """Short names for the sentences of the grammar that the tests write by hand."""
 
-from keras_attn_zoo.synthetic import lexicon
-from keras_attn_zoo.synthetic.grammar import (
+from keras_attn_zoo.corpora.synthetic import lexicon
+from keras_attn_zoo.corpora.synthetic.grammar import (
     Clause,
     Constituent,
     NounPhrase,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.numerics.gradients import fused_token_losses, kept_token_losses, plain_token_losses
+from keras_attn_zoo.kernels.gradients import fused_token_losses, kept_token_losses, plain_token_losses
 from keras_attn_zoo.training.token_loss import token_sums
 from tests import tiny
 from tests.layers.calls import BACKEND, value_and_gradients

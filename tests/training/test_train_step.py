@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.data.batches import as_fit_input
-from keras_attn_zoo.errors import UserError
 from keras_attn_zoo.layers import MultiHeadAttention
-from keras_attn_zoo.models import Translator
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import Translator
 from tests import tiny
 from tests.models.reference import ReferenceTranslator
 from tests.training.toy import fit_once, global_norm, toy, toy_batch, toy_gradients, weights_of

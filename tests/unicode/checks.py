@@ -11,16 +11,16 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from keras_attn_zoo.analysis.pictures import plot_attentions
-from keras_attn_zoo.analysis.word_attention import group_pieces
 from keras_attn_zoo.cli import main
 from keras_attn_zoo.data.text_files import read_lines
 from keras_attn_zoo.data.words import as_sentence, join_words, normalise, split_words
-from keras_attn_zoo.experiments.word_alignment import align_words, sentence_picture
-from keras_attn_zoo.explore.server import PageServer, serving
-from keras_attn_zoo.files import write_text
-from keras_attn_zoo.models.exploration import explore
-from keras_attn_zoo.models.marian.pieces import MarianPieces
+from keras_attn_zoo.runs.word_alignment import align_words, sentence_picture
+from keras_attn_zoo.support.files import write_text
+from keras_attn_zoo.translators.exploration import explore
+from keras_attn_zoo.translators.marian.pieces import MarianPieces
+from keras_attn_zoo.viewing.attention_pictures import plot_attentions
+from keras_attn_zoo.viewing.page_server import PageServer, serving
+from keras_attn_zoo.viewing.word_attention import group_pieces
 from tests.unicode.models import translator
 from tests.unicode.sentences import pair, sentence
 

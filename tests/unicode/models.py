@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
+from keras_attn_zoo.bodies import TransformerBackbone
 from keras_attn_zoo.data.subwords import train_subwords
 from keras_attn_zoo.data.truecasing import Truecaser, train_truecaser
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.models import TransformerBackbone, TransformerPreprocessor, TransformerTokenizer, Translator
-from keras_attn_zoo.models.marian.tokenizer import MarianTokenizer
+from keras_attn_zoo.translators import TransformerPreprocessor, TransformerTokenizer, Translator
+from keras_attn_zoo.translators.marian.marian_tokenizer import MarianTokenizer
 from tests import tiny
 from tests.unicode.sentences import pair
 from tests.weights import fill_weights

@@ -6,8 +6,8 @@ import io
 import pytest
 
 from keras_attn_zoo.cli import main
-from keras_attn_zoo.errors import UserError
-from keras_attn_zoo.experiments.word_alignment import align_words
+from keras_attn_zoo.runs.word_alignment import align_words
+from keras_attn_zoo.support.errors import UserError
 from tests.unicode import checks
 from tests.unicode.checks import check, check_uses
 from tests.unicode.models import KINDS, kind_of, translator

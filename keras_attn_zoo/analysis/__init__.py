@@ -1,1 +1,0 @@
-"""Pictures and statistics of attention weights, given as arrays."""

@@ -1,0 +1,387 @@
+"""What the bodies of all translators share: inputs, the projection onto the vocabulary, the steps of a search."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import keras
+import keras_hub
+from keras import ops
+
+from keras_attn_zoo.bodies.call_export import CallExport
+from keras_attn_zoo.bodies.model_inputs import OPTIONAL_INPUTS, with_optional_specs
+from keras_attn_zoo.bodies.needed_scores import scores_read_of
+from keras_attn_zoo.bodies.nested_layers import build_once, serialize_layer
+from keras_attn_zoo.bodies.output_projection import OutputProjection
+from keras_attn_zoo.bodies.posterior_layer import Posterior
+from keras_attn_zoo.bodies.token_embedding import TokenEmbedding
+from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
+from keras_attn_zoo.layers.base.products import repeated
+from keras_attn_zoo.layers.base.rematerialization import RematerializedByLayer
+from keras_attn_zoo.presets.quantization import Quantization, take_own_policies
+from keras_attn_zoo.presets.saving import PresetLoading, WeightFiles
+from keras_attn_zoo.support.choices import MARGINALIZATIONS, OUTPUTS, TIED
+from keras_attn_zoo.support.errors import UserError, check_arguments, check_counts
+from keras_attn_zoo.support.types import Config, DType, Tensor, TensorTree
+
+# The attention argument of a body: a name, a name with arguments, a configuration or a layer.
+AttentionChoice: TypeAlias = str | Config | AttentionLayer
+
+
+class TranslationBackbone(
+    CallExport, RematerializedByLayer, Quantization, PresetLoading, WeightFiles, keras_hub.models.Backbone
+):
+    """Base class of the bodies: a functional model, and a stepwise search with the same layers.
+
+    Subclass it for a new body, and define `_search_constants`, `_begin` and
+    `_advance`. A search runs as follows::
+
+        constants, memory, state = backbone.start_search(encoder_token_ids, encoder_padding_mask, max_length)
+        logits, scores, state = backbone.search_step(token_ids, memory, state, constants)
+
+    `memory` and `state` are trees of tensors with a row for each hypothesis, of
+    which a sentence may have several; `constants` is what all of them share.
+    `scores` are those of `attention_layer`, `(rows, heads, source)`.
+
+    The outputs of the functional model are a dict: "encoder_sequence_output"
+    `(batch, source, width)`, "decoder_sequence_output" `(batch, target, width)`,
+    "decoder_embedding_output" `(batch, target, width)`, the embeddings of the
+    previous tokens, and "attention_scores" `(batch, heads, target, source)`, those
+    of `attention_layer`. `logits` computes logits from them.
+
+    `input` has five entries, one more than a preprocessor makes: Keras wants data for "teacher_forcing_mask" too, an
+    optional one. For a model on top of a translator's body, call the body: `keras.Model(translator.input,
+    translator.backbone(translator.input))`.
+
+    Attributes:
+        output_projection: layer from decoder outputs to logits; None with a latent alignment.
+        latent_head: a `LatentAlignmentHead` in its place, or None.
+        attention_layer: index of the cross-attention layer whose scores are used as the alignment, or "all".
+        cross_attention_heads: number of heads of each cross-attention layer.
+        attention_outputs: scores of all layers by place: "cross", and for a Transformer "encoder" and "decoder".
+        suppressed_tokens: ids that a search never chooses, whatever their logits.
+        feeds_itself: whether the class can feed the decoder its own predictions.
+    """
+
+    attention_layer: int | str = -1
+    suppressed_tokens: Sequence[int] = ()
+    feeds_itself: bool = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        check_arguments(self, kwargs)
+        super().__init__(*args, **kwargs)
+
+    @property
+    def can_run_free(self) -> bool:
+        """Whether the decoder can be fed its own predictions, by "teacher_forcing_mask"."""
+        return self.feeds_itself and self.latent_head is None
+
+    @property
+    def attention_heads(self) -> int:
+        """Number of heads of "attention_scores"."""
+        heads = self.cross_attention_heads
+        return sum(heads) if self.attention_layer == "all" else heads[self.attention_layer]
+
+    def rows_of_heads(
+        self, layers: Sequence[int] | str | None, heads: Sequence[int] | None, among: Sequence[int] | None = None
+    ) -> list[int] | None:
+        """Return the rows of some heads among those of cross-attention layers, one layer after the other.
+
+        Args:
+            layers: cross-attention layers, or "posterior", or None for `attention_layer`.
+            heads: heads of each layer, counted from 0, or None for all.
+            among: the layers, counted from 0, among whose heads they stand; by default `layers`.
+
+        Returns:
+            A list of rows; None for all.
+
+        Raises:
+            UserError: a head that a layer does not have.
+        """
+        if heads is None and among is None:
+            return None
+        if isinstance(layers, str):
+            raise UserError("the posterior of an alignment has no heads: leave the heads out, or choose a layer.")
+        sizes = self.cross_attention_heads
+        if layers is None:
+            layer = self.attention_layer
+            layers = [layer] if isinstance(layer, int) else range(len(sizes))
+        fewest = min(sizes[layer] for layer in layers)
+        for head in heads or ():
+            if not 0 <= head < fewest:
+                raise UserError(f"there is no head {head}: choose from 0 to {fewest - 1}.")
+        every = layers if among is None else among
+        firsts = [sum(sizes[layer] for layer in every[:i]) for i in range(len(every))]
+        places = range(len(layers)) if among is None else [every.index(range(len(sizes))[layer]) for layer in layers]
+        return [
+            firsts[place] + head
+            for place, layer in zip(places, layers, strict=True)
+            for head in (range(sizes[layer]) if heads is None else heads)
+        ]
+
+    @property
+    def longest_sentence(self) -> int | None:
+        """The maximum tokens that length-dependent weights allow; None if there are no such weights."""
+        limits = (getattr(layer, "longest_sentence", None) for layer in self._flatten_layers(include_self=False))
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    @property
+    def input_spec(self) -> None:
+        """None: two inputs are optional, which Keras' own check does not allow."""
+        return None
+
+    @property
+    def aligned_layers(self) -> Collection[AttentionLayer]:
+        """The attention layers of "attention_scores", if they have contexts without scores; by default none."""
+        return ()
+
+    def call(
+        self,
+        inputs: Mapping[str, Tensor],
+        training: bool | None = None,
+        mask: Tensor = None,
+        attention: bool = True,
+        logits: bool = False,
+    ) -> dict[str, Tensor]:
+        """Run the model on a dict of inputs.
+
+        Args:
+            inputs: token ids and masks; optional ones may be left out.
+            training: whether dropout is active.
+            mask: as Keras has it; the masks of this model are among its inputs.
+            attention: whether to return "attention_scores".
+            logits: whether to return "logits" in the place of the outputs of encoder and decoder.
+
+        Raises:
+            UserError: inputs that this body does not take.
+        """
+        self._check_inputs(inputs)
+        with scores_read_of(self.aligned_layers if attention else ()):
+            outputs = super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
+        return self._chosen_outputs(outputs, attention, logits)
+
+    def compute_output_spec(
+        self,
+        inputs: Mapping[str, Tensor],
+        training: bool | None = None,
+        mask: Tensor = None,
+        attention: bool = True,
+        logits: bool = False,
+    ) -> dict[str, Any]:
+        """Return shapes and types of the outputs of `call`."""
+        outputs = super().compute_output_spec(with_optional_specs(inputs), training=training, mask=mask)
+        return self._chosen_outputs(outputs, attention, logits)
+
+    @property
+    def vocabulary_sizes(self) -> dict[str, int]:
+        """The sizes of the vocabularies, of the "encoder" and the "decoder"."""
+        return {"encoder": self.source_vocabulary_size, "decoder": self.target_vocabulary_size}
+
+    def _check_inputs(self, inputs):
+        """Raise a `UserError` for inputs that this body does not take; by default, take all."""
+
+    def _chosen_outputs(self, outputs, attention, logits):
+        """Return the outputs that the arguments of `call` choose."""
+        if logits:
+            outputs = {"logits": self.logits(outputs), "attention_scores": outputs["attention_scores"]}
+        return outputs if attention else {name: x for name, x in outputs.items() if name != "attention_scores"}
+
+    def enable_lora(self, rank: int, target_layer_names: Sequence[str] | None = None) -> None:
+        """Freeze the body and train LoRA weights of the given rank, by default on the query and value projections.
+
+        Raises:
+            UserError: no layer of these names supports LoRA, so nothing would be trained.
+        """
+        names = target_layer_names or self.default_lora_layer_names()
+        layers = self._flatten_layers(include_self=False)
+        if not any(layer.name in names and hasattr(layer, "enable_lora") for layer in layers):
+            raise UserError(
+                f"no layer of this {type(self).__name__} named {' or '.join(names)} supports LoRA: name others in "
+                "target_layer_names, or train without LoRA."
+            )
+        super().enable_lora(rank, target_layer_names)
+
+    def logits(self, outputs: Mapping[str, Tensor]) -> Tensor:
+        """Return logits `(batch, target, vocabulary)` from the model's outputs; log-probabilities if latent."""
+        if self.latent_head is None:
+            return self.output_projection(outputs["decoder_sequence_output"])
+        return self.latent_head(*lexicon_inputs(outputs))
+
+    def score_targets(self, outputs: Mapping[str, Tensor], token_ids: Tensor) -> dict[str, Tensor]:
+        """Return the scores of given tokens by the `LatentAlignmentHead`, from the model's outputs."""
+        return self.latent_head(*lexicon_inputs(outputs), token_ids)
+
+    def posterior_model(self) -> keras.Model:
+        """Return a functional model from the inputs and "decoder_labels", the next tokens, to p(j|e_i).
+
+        Shapes: `(batch, 1, target, source)`, like the scores of one head.
+        """
+        labels = keras.Input((None,), dtype="int32", name="decoder_labels")
+        posterior = Posterior(self.latent_head, name="posterior")(*lexicon_inputs(self.output), labels)
+        return keras.Model({**self.input, "decoder_labels": labels}, posterior)
+
+    # The search.
+
+    def start_search(
+        self,
+        encoder_token_ids: Tensor,
+        encoder_padding_mask: Tensor,
+        max_length: int,
+        top_k: int | None = None,
+        beams: int = 1,
+    ) -> tuple[dict[str, TensorTree], TensorTree, TensorTree]:
+        """Encode sentences.
+
+        Args:
+            encoder_token_ids, encoder_padding_mask: `(batch, source)`.
+            max_length: maximum tokens of a translation.
+            top_k: source positions that a latent alignment sums over; 0 for all, None for the training value.
+            beams: number of beams that may share the part of the state that is called "by_sentence": it then stays with
+                the sentence when hypotheses change their beam. With one beam there is no such part.
+
+        Returns:
+            what all hypotheses share, the memory of each, and its state before the first target token.
+        """
+        constants = self._search_constants(max_length)
+        encoded, memory, state = self._begin(encoder_token_ids, encoder_padding_mask, constants, beams)
+        if self.latent_head is not None:
+            constants["lexicon"] = self.latent_head.prepare(encoded, encoder_padding_mask)
+            constants["top_k"] = top_k
+        return constants, memory, state
+
+    @repeated()
+    def search_step(
+        self, token_ids: Tensor, memory: TensorTree, state: TensorTree, constants: TensorTree
+    ) -> tuple[Tensor, Tensor, TensorTree]:
+        """Advance a search by one token, given the previous tokens `(rows,)`.
+
+        Returns:
+            logits, scores `(rows, heads, source)`, state.
+        """
+        embedded, x, scores, state = self._advance(token_ids, memory, state, constants)
+        scores = scores_of_layer(scores, self.attention_layer)
+        if self.latent_head is None:
+            logits = self.output_projection(x)
+        else:
+            prior = ops.mean(scores, axis=1)
+            logits = self.latent_head.step(prior, embedded, x, constants["lexicon"], constants["top_k"])
+        return logits, scores, state
+
+    def _search_constants(self, max_length):
+        """Return a dict of what a search needs and what depends only on weights and lengths."""
+        return {}
+
+    def _begin(self, encoder_token_ids, encoder_padding_mask, constants, beams):
+        """Return encoder outputs, memory and state."""
+        raise NotImplementedError
+
+    def _advance(self, token_ids, memory, state, constants):
+        """Return embeddings and outputs of one position, a list of the scores of all layers, and the next state."""
+        raise NotImplementedError
+
+    def attention_model(self) -> keras.Model:
+        """Return a functional model from the inputs to the scores of all attention layers, `{place: [scores]}`."""
+        # Keras has replaced the containers that hold the scores by its own.
+        return keras.Model(self.input, {place: list(scores) for place, scores in self.attention_outputs.items()})
+
+
+def embedding_layers(
+    tie: str, source_size: int, target_size: int, width: int, stddev: float, dtype: DType
+) -> tuple[TokenEmbedding, TokenEmbedding]:
+    """Return the embeddings of source and target, which are the same layer if all embeddings are tied."""
+
+    def embedding(size, name):
+        initializer = {"class_name": "RandomNormal", "config": {"stddev": stddev}}
+        return TokenEmbedding(size, width, embeddings_initializer=initializer, dtype=dtype, name=name)
+
+    target = embedding(target_size, "target_embedding")
+    return (target if tie == "all" else embedding(source_size, "source_embedding")), target
+
+
+def output_layer(
+    output: str,
+    vocabulary_size: int,
+    width: int,
+    embedding: keras.layers.Layer | None,
+    marginalization: str,
+    top_k: int,
+    dtype: DType,
+    use_bias: bool | None = None,
+) -> tuple[OutputProjection | None, LatentAlignmentHead | None]:
+    """Return the projection onto the vocabulary and the latent head of a body, one of which is None."""
+    check_one_of("output", output, OUTPUTS)
+    check_one_of("marginalization", marginalization, MARGINALIZATIONS)
+    check_counts(top_k=top_k)
+    if output == "softmax":
+        return OutputProjection(vocabulary_size, embedding, use_bias, dtype=dtype, name="output_projection"), None
+    head = LatentAlignmentHead(
+        vocabulary_size, width, embedding, marginalization, top_k, dtype=dtype, name="latent_alignment_head"
+    )
+    return None, head
+
+
+def check_alignment(output: str, attention: AttentionLayer) -> None:
+    """Raise if a latent alignment could have no position to choose: such a sentence would have no loss."""
+    if output == "latent" and attention.may_attend_nothing:
+        raise UserError(
+            "a latent alignment needs a cross-attention that always attends to some source position, which "
+            f"{type(attention).__name__} does not: choose another one."
+        )
+
+
+def build_output(backbone: TranslationBackbone) -> None:
+    """Complete a body by the weights of its output layer, which its functional model does not call."""
+    outputs = backbone.output
+    if backbone.latent_head is None:
+        build_once(backbone.output_projection, outputs["decoder_sequence_output"].shape)
+    else:
+        build_once(backbone.latent_head, *(x.shape for x in lexicon_inputs(outputs)))
+    take_own_policies(backbone)
+
+
+def lexicon_inputs(outputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return prior, embeddings, states and encoder states for a `LatentAlignmentHead`, from a body's outputs."""
+    return (
+        ops.mean(outputs["attention_scores"], axis=1),
+        outputs["decoder_embedding_output"],
+        outputs["decoder_sequence_output"],
+        outputs["encoder_sequence_output"],
+    )
+
+
+def scores_of_layer(scores: Sequence[Tensor], layer: int | str) -> Tensor:
+    """Return the scores of a layer from a list; with "all", those of all layers, joined along the heads."""
+    return ops.concatenate(scores, axis=1) if layer == "all" else scores[int(layer)]
+
+
+def attention_config(attention: AttentionChoice | Sequence[AttentionChoice]) -> Any:
+    """Return a name unchanged, or the configuration of a layer without its shapes: the body builds it."""
+    if isinstance(attention, (list, tuple)):
+        return [attention_config(one) for one in attention]
+    return serialize_layer(attention) if isinstance(attention, AttentionLayer) else attention
+
+
+def check_one_of(name: str, value: str, valid: Collection[str]) -> None:
+    """Raise if a name is not valid."""
+    if value not in valid:
+        raise UserError(f"{name} must be one of {', '.join(valid)}; received {value!r}.")
+
+
+def policy_of(dtype: DType) -> keras.DTypePolicy:
+    """Return the dtype policy of a body's layers; raise if they have no form for it."""
+    policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+    if policy.quantization_mode is not None or not keras.backend.is_float_dtype(policy.compute_dtype):
+        raise UserError(
+            f"a model cannot be created with the dtype policy {policy.name!r}: give a floating-point one, then call "
+            "quantize('int8') if it is to be in int8."
+        )
+    return policy
+
+
+def check_vocabularies(tie_embeddings: str, source_vocabulary_size: int, target_vocabulary_size: int) -> None:
+    """Raise if two different vocabularies are to share an embedding."""
+    check_one_of("tie_embeddings", tie_embeddings, TIED)
+    if tie_embeddings == "all" and source_vocabulary_size != target_vocabulary_size:
+        raise UserError(
+            "tie_embeddings='all' needs one joint vocabulary; received "
+            f"{source_vocabulary_size} source and {target_vocabulary_size} target tokens."
+        )

@@ -1,0 +1,393 @@
+"""The body of the Transformer translator, for every attention mechanism."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.bodies.attention_stack import AttentionStack
+from keras_attn_zoo.bodies.backbone import (
+    AttentionChoice,
+    TranslationBackbone,
+    attention_config,
+    build_output,
+    check_alignment,
+    check_one_of,
+    check_vocabularies,
+    embedding_layers,
+    output_layer,
+    policy_of,
+)
+from keras_attn_zoo.bodies.model_inputs import translation_inputs
+from keras_attn_zoo.bodies.needed_scores import scores_read_of
+from keras_attn_zoo.bodies.position_encodings import position_layer
+from keras_attn_zoo.bodies.shared_beams import descend, shared_states
+from keras_attn_zoo.bodies.transformer_layers import (
+    TargetMask,
+    TransformerDecoderLayer,
+    TransformerEncoderLayer,
+)
+from keras_attn_zoo.layers import AttentionLayer
+from keras_attn_zoo.layers.base.dropout import Dropout
+from keras_attn_zoo.layers.base.layer_normalization import LayerNormalization
+from keras_attn_zoo.support.choices import ACTIVATIONS, NORMALIZATIONS, POSITIONS
+from keras_attn_zoo.support.errors import UserError, check_counts, check_rates
+from keras_attn_zoo.support.types import Config, DType, TensorTree
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class TransformerBackbone(TranslationBackbone):
+    """Transformer encoder-decoder with any attention in each place and layer.
+
+    Use it for the systems of Rosendahl, Zeng, Dang and Bahar, which differ only in
+    the names of their attentions. See `TransformerLayer` for the equations of a layer.
+
+        x_0 = dropout(√width · e(tokens) + positions),  h = encoder(x_0),  t = decoder(y_0, h)
+
+    Args:
+        source_vocabulary_size, target_vocabulary_size: sizes of the vocabularies.
+        width, num_heads, ffn_dim: width of the model, attention heads, hidden width of the feed-forward networks.
+        encoder_layers, decoder_layers: number of layers.
+        encoder_attention, decoder_attention, cross_attention: a name of `keras_attn_zoo.layers.ATTENTIONS`, a
+            dict with the name as "attention" and arguments, an `AttentionLayer`, or a list of these, one per layer.
+            "recurrent" shares its matrices between the layers of a side.
+        normalization: "post" or "pre"; with "pre", encoder and decoder end in one more normalisation.
+        activation: that of the feed-forward networks: "relu", "silu" (also called swish), "gelu" or "tanh".
+        encoder_positions, decoder_positions: "sine"; "halved_sine", the same numbers in Marian's order, sines before
+            cosines, up to `max_length`; "learned"; or "none".
+        max_length: longest sentence, for positions and mechanisms whose weights depend on it.
+        tie_embeddings: "none"; "target" shares target embedding and output matrix; "all" the source embedding too.
+        output_bias: whether a tied output matrix has a bias; an untied one always does.
+        suppressed_tokens: ids that a search never chooses, such as a padding token that begins translations.
+        dropout: rate on embeddings and sublayer outputs.
+        attention_dropout: rate on attention weights, for mechanisms that support it.
+        activation_dropout: rate on the hidden layer of the feed-forward networks.
+        attention_layer: decoder layer whose cross-attention is used as the alignment; -1 is the last, "all" the mean.
+        output: "softmax", or "latent": a `LatentAlignmentHead` whose alignment is the mean of that layer's heads.
+        marginalization, top_k: how a latent alignment is summed in training, "exact" or "top_k".
+        dtype: dtype policy of all layers.
+
+    Inputs and outputs are dicts, as for `RNNBackbone`, but without "teacher_forcing_mask".
+    `attention_model` returns the scores of all layers.
+
+    Raises:
+        UserError: an unknown name; sizes that do not fit together; a sentence longer than `max_length` if weights
+            depend on it.
+
+    Example:
+        >>> backbone = TransformerBackbone(100, 100, width=8, num_heads=2, ffn_dim=16, decoder_attention="average")
+        >>> backbone({
+        ...     "encoder_token_ids": np.ones((2, 5), "int32"),
+        ...     "encoder_padding_mask": np.ones((2, 5), "bool"),
+        ...     "decoder_token_ids": np.ones((2, 4), "int32"),
+        ... })["attention_scores"]  # (2, 2, 4, 5)
+
+    Source: Rosendahl, sections 3.1 and 4; Zeng, sections 2 and 3.1; Dang, section 2.6; Bahar, sections 5 and 6.
+    """
+
+    def __init__(
+        self,
+        source_vocabulary_size: int,
+        target_vocabulary_size: int,
+        width: int = 512,
+        num_heads: int = 8,
+        ffn_dim: int = 2048,
+        encoder_layers: int = 6,
+        decoder_layers: int = 6,
+        encoder_attention: AttentionChoice | Sequence[AttentionChoice] = "multi_head",
+        decoder_attention: AttentionChoice | Sequence[AttentionChoice] = "multi_head",
+        cross_attention: AttentionChoice | Sequence[AttentionChoice] = "multi_head",
+        normalization: str = "post",
+        activation: str = "relu",
+        encoder_positions: str = "sine",
+        decoder_positions: str = "sine",
+        max_length: int = 256,
+        tie_embeddings: str = "none",
+        output_bias: bool = False,
+        suppressed_tokens: Sequence[int] = (),
+        dropout: float = 0.1,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        attention_layer: int | str = -1,
+        output: str = "softmax",
+        marginalization: str = "exact",
+        top_k: int = 6,
+        dtype: DType = None,
+        **kwargs: Any,
+    ) -> None:
+        check_counts(
+            source_vocabulary_size=source_vocabulary_size,
+            target_vocabulary_size=target_vocabulary_size,
+            width=width,
+            num_heads=num_heads,
+            ffn_dim=ffn_dim,
+            encoder_layers=encoder_layers,
+            decoder_layers=decoder_layers,
+            max_length=max_length,
+        )
+        check_rates(dropout=dropout, attention_dropout=attention_dropout, activation_dropout=activation_dropout)
+        check_one_of("normalization", normalization, NORMALIZATIONS)
+        check_one_of("activation", activation, ACTIVATIONS)
+        check_one_of("encoder_positions", encoder_positions, POSITIONS)
+        check_one_of("decoder_positions", decoder_positions, POSITIONS)
+        check_vocabularies(tie_embeddings, source_vocabulary_size, target_vocabulary_size)
+        layers = range(-decoder_layers, decoder_layers)
+        if attention_layer != "all" and (type(attention_layer) is not int or attention_layer not in layers):
+            raise UserError(
+                f"attention_layer must be one of the {decoder_layers} layers or 'all'; received {attention_layer!r}."
+            )
+        for token in suppressed_tokens:
+            if type(token) is not int or not 0 <= token < target_vocabulary_size:
+                raise UserError(f"suppressed_tokens must be ids below {target_vocabulary_size}; received {token!r}.")
+        dtype = policy_of(dtype)
+
+        # === Layers ===
+        # Scaled by √width below, which gives variance 1, also to the logits if the matrix is tied.
+        stddev, tied = width**-0.5, tie_embeddings != "none"
+        source_embedding, target_embedding = embedding_layers(
+            tie_embeddings, source_vocabulary_size, target_vocabulary_size, width, stddev, dtype
+        )
+        encoder_position = position_layer(encoder_positions, width, max_length, "encoder_positions")
+        decoder_position = position_layer(decoder_positions, width, max_length, "decoder_positions")
+
+        def stack(attention, count, place):
+            return AttentionStack(
+                attention,
+                count,
+                place,
+                dtype,
+                width=width,
+                num_heads=num_heads,
+                max_length=max_length,
+                dropout=attention_dropout,
+            )
+
+        encoder_stack = stack(encoder_attention, encoder_layers, "encoder")
+        decoder_stack = stack(decoder_attention, decoder_layers, "decoder")
+        cross_stack = stack(cross_attention, decoder_layers, "cross")
+        for layer in cross_stack.layers if attention_layer == "all" else [cross_stack.layers[attention_layer]]:
+            check_alignment(output, layer)
+        common = {
+            "width": width,
+            "ffn_dim": ffn_dim,
+            "normalization": normalization,
+            "dropout": dropout,
+            "activation_dropout": activation_dropout,
+            "activation": activation,
+            "dtype": dtype,
+        }
+        encoders = [
+            TransformerEncoderLayer(attention, **common, name=f"encoder_{i}")
+            for i, attention in enumerate(encoder_stack.layers)
+        ]
+        decoders = [
+            TransformerDecoderLayer(*attentions, **common, name=f"decoder_{i}")
+            for i, attentions in enumerate(zip(decoder_stack.layers, cross_stack.layers, strict=True))
+        ]
+        source_dropout = Dropout(dropout, dtype=dtype, name="source_dropout")
+        target_dropout = Dropout(dropout, dtype=dtype, name="target_dropout")
+        last_norms = {}
+        if normalization == "pre":
+            last_norms = {
+                side: LayerNormalization(epsilon=1e-5, dtype=dtype, name=f"{side}_norm")
+                for side in ("encoder", "decoder")
+            }
+        output_projection, latent_head = output_layer(
+            output,
+            target_vocabulary_size,
+            width,
+            target_embedding if tied else None,
+            marginalization,
+            top_k,
+            dtype,
+            use_bias=output_bias or not tied,
+        )
+
+        def embed(embedded, positions, dropout):
+            if positions is not None:
+                embedded = embedded + ops.cast(positions(embedded), embedded.dtype)
+            return dropout(embedded)
+
+        def encode(token_ids, padding_mask):
+            """Return encoder outputs, and the scores of every layer."""
+            x = embed(source_embedding(token_ids) * width**0.5, encoder_position, source_dropout)
+            given, scores = encoder_stack.given(x), []
+            for layer, shared in zip(encoders, given, strict=True):
+                x, one = layer(x, padding_mask, shared=shared or None)
+                scores.append(one)
+            return (last_norms["encoder"](x) if last_norms else x), scores
+
+        # === Functional Model ===
+        inputs = translation_inputs()
+        encoder_mask = inputs["encoder_padding_mask"]
+        encoded, encoder_scores = encode(inputs["encoder_token_ids"], encoder_mask)
+        embedded = target_embedding(inputs["decoder_token_ids"]) * width**0.5
+        x = embed(embedded, decoder_position, target_dropout)
+        decoder_scores, cross_scores, unmasked = [], [], []
+        real = TargetMask(dtype="float32", name="target_mask")
+        for layer, shared in zip(decoders, decoder_stack.given(x), strict=True):
+            x, self_scores, scores = layer(x, encoded, encoder_mask, shared=shared or None)
+            decoder_scores.append(real(self_scores, inputs["decoder_padding_mask"]))
+            cross_scores.append(real(scores, inputs["decoder_padding_mask"]))
+            unmasked.append(scores)
+        aligned = unmasked if attention_layer == "all" else unmasked[int(attention_layer)]
+        if last_norms:
+            x = last_norms["decoder"](x)
+        super().__init__(
+            inputs=inputs,
+            outputs={
+                "encoder_sequence_output": encoded,
+                "decoder_sequence_output": x,
+                "decoder_embedding_output": embedded,
+                "attention_scores": real(aligned, inputs["decoder_padding_mask"]),
+            },
+            dtype=dtype,
+            **kwargs,
+        )
+
+        # === Config ===
+        self.source_vocabulary_size = source_vocabulary_size
+        self.target_vocabulary_size = target_vocabulary_size
+        self.width = width
+        self.num_heads = num_heads
+        self.ffn_dim = ffn_dim
+        self.encoder_layers = encoder_layers
+        self.decoder_layers = decoder_layers
+        self.encoder_attention = encoder_attention
+        self.decoder_attention = decoder_attention
+        self.cross_attention = cross_attention
+        self.normalization = normalization
+        self.activation = activation
+        self.encoder_positions = encoder_positions
+        self.decoder_positions = decoder_positions
+        self.max_length = max_length
+        self.tie_embeddings = tie_embeddings
+        self.output_bias = output_bias
+        self.suppressed_tokens = tuple(suppressed_tokens)
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.activation_dropout = activation_dropout
+        self.attention_layer = attention_layer
+        self.marginalization = marginalization
+        self.top_k = top_k
+        self.source_embedding = source_embedding
+        self.target_embedding = target_embedding
+        self.token_embedding = target_embedding
+        self.output_projection = output_projection
+        self.latent_head = latent_head
+        build_output(self)
+        self.attention_outputs = {"encoder": encoder_scores, "decoder": decoder_scores, "cross": cross_scores}
+        self.cross_attention_heads = [layer.num_heads for layer in cross_stack.layers]
+        self._encode = encode
+        self._decoders = decoders
+        self._decoder_stack = decoder_stack
+        self._positions = {"encoder": encoder_position, "decoder": decoder_position}
+        self._last_norm = last_norms.get("decoder")
+
+    @property
+    def aligned_layers(self) -> list[AttentionLayer]:
+        """The cross-attention layers of "attention_scores"."""
+        layers = [layer.cross_attention for layer in self._decoders]
+        return layers if self.attention_layer == "all" else [layers[int(self.attention_layer)]]
+
+    def _check_inputs(self, inputs):
+        """Refuse own predictions, and sentences for which there are no positions."""
+        if inputs.get("teacher_forcing_mask") is not None:
+            raise UserError("a Transformer is trained only on given tokens: leave teacher_forcing_mask out.")
+        for side, positions in self._positions.items():
+            length, longest = inputs[f"{side}_token_ids"].shape[1], getattr(positions, "longest_sentence", None)
+            if isinstance(length, int) and longest is not None and length > longest:
+                raise UserError(
+                    f"a sentence of {length} tokens is longer than max_length={longest}, for which the "
+                    "positions were built: build the model with a larger one, or leave the sentence out."
+                )
+
+    def _search_constants(self, max_length):
+        """Return the positions, and what every self-attention layer needs that depends only on weights and lengths."""
+        constants = {"self": self._decoder_stack.memories(max_length), "length": max_length}
+        if self._positions["decoder"] is not None:
+            places = ops.zeros((1, max_length, self.width), dtype="float32")
+            constants["positions"] = self._positions["decoder"](places)[0]
+        return constants
+
+    def _begin(self, encoder_token_ids, encoder_padding_mask, constants, beams):
+        """Return encoder outputs, keys and values of layers with a state, and states; the rest become constants."""
+        with scores_read_of(()):
+            encoded, _ = self._encode(encoder_token_ids, encoder_padding_mask)
+        batch = ops.shape(encoder_token_ids)[0]
+        memory = [layer.cross_attention.prepare(encoded, value_mask=encoder_padding_mask) for layer in self._decoders]
+        states = [
+            {
+                "self": layer.self_attention.initial_state(of_target, batch_size=batch),
+                "cross": layer.cross_attention.initial_state(of_source),
+            }
+            for layer, of_target, of_source in zip(self._decoders, constants["self"], memory, strict=True)
+        ]
+        # If a layer has no state, all hypotheses of a sentence share its keys and values.
+        stateful = [bool(one["cross"]) for one in states]
+        constants["source"] = [{} if own else shared for own, shared in zip(stateful, memory, strict=True)]
+        memory = [own if one else {} for one, own in zip(stateful, memory, strict=True)]
+        state = {"layers": states, "position": ops.zeros((batch,), dtype="int32")}
+        by_sentence = shared_states([layer.self_attention for layer in self._decoders], constants["self"], batch, beams)
+        if any(by_sentence):
+            constants["beams"] = beams
+            state |= {"by_sentence": by_sentence, "ancestors": ops.zeros((batch, constants["length"]), dtype="int32")}
+            for one, shared in zip(states, by_sentence, strict=True):
+                one["self"] = {} if shared else one["self"]
+        return encoded, memory, state
+
+    def _advance(self, token_ids, memory, state, constants):
+        """Return embeddings and outputs of one position, the scores of all layers, and the next state."""
+        embedded = x = self.target_embedding(token_ids) * self.width**0.5
+        position = state["position"][0]
+        if "positions" in constants:
+            x = x + ops.cast(ops.take(constants["positions"], position, axis=0), x.dtype)
+        new: TensorTree = {"layers": [], "position": state["position"] + 1}
+        by_sentence, seen, visible = [{}] * len(self._decoders), [], {}
+        if "by_sentence" in state:
+            by_sentence, new["by_sentence"] = state["by_sentence"], seen
+            new["ancestors"], visible["visible"] = descend(state["ancestors"], position, constants["beams"])
+        scores = []
+        parts = self._decoders, constants["self"], constants["source"], memory, state["layers"], by_sentence
+        for layer, of_target, of_source, own, one, shared in zip(*parts, strict=True):
+            if shared:
+                of_target, one = {**of_target, **visible}, {**one, "self": shared}
+            x, found, one = layer.step(x, {"self": of_target, "cross": {**of_source, **own}}, one)
+            scores.append(found)
+            new["layers"].append({**one, "self": {}} if shared else one)
+            seen.append(one["self"] if shared else {})
+        if self._last_norm is not None:
+            x = self._last_norm(x)
+        return embedded, x, scores, new
+
+    def get_config(self) -> Config:
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "source_vocabulary_size": self.source_vocabulary_size,
+            "target_vocabulary_size": self.target_vocabulary_size,
+            "width": self.width,
+            "num_heads": self.num_heads,
+            "ffn_dim": self.ffn_dim,
+            "encoder_layers": self.encoder_layers,
+            "decoder_layers": self.decoder_layers,
+            "encoder_attention": attention_config(self.encoder_attention),
+            "decoder_attention": attention_config(self.decoder_attention),
+            "cross_attention": attention_config(self.cross_attention),
+            "normalization": self.normalization,
+            "activation": self.activation,
+            "encoder_positions": self.encoder_positions,
+            "decoder_positions": self.decoder_positions,
+            "max_length": self.max_length,
+            "tie_embeddings": self.tie_embeddings,
+            "output_bias": self.output_bias,
+            "suppressed_tokens": list(self.suppressed_tokens),
+            "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+            "activation_dropout": self.activation_dropout,
+            "attention_layer": self.attention_layer,
+            "output": "softmax" if self.latent_head is None else "latent",
+            "marginalization": self.marginalization,
+            "top_k": self.top_k,
+        }

@@ -1,0 +1,375 @@
+"""What `attn-zoo compare` and the recipes share: their options; train the runs, score them, write the table."""
+
+import argparse
+import dataclasses
+import itertools
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from keras_attn_zoo.cli.device_options import add_devices_arguments
+from keras_attn_zoo.cli.jobs import training_job
+from keras_attn_zoo.cli.options import (
+    add_budget_argument,
+    add_corpus_arguments,
+    add_override_argument,
+    add_precision_argument,
+    add_significance_argument,
+    backend_of_run,
+    check_corpus_options,
+    corpus_from_options,
+    missing_corpus,
+    refuse,
+    resumed,
+    settings_from_options,
+)
+from keras_attn_zoo.cli.parser import Parser, checked
+from keras_attn_zoo.cli.part_failures import told_failure
+from keras_attn_zoo.cli.plot import draw_pictures
+from keras_attn_zoo.cli.run_checks import check_runs, check_with_text, room_of
+from keras_attn_zoo.cli.table_options import (
+    EVERY,
+    check_gold_is_scored,
+    folder_of_runs,
+    pair_of,
+    places_of_runs,
+    recipe_of,
+    take_corpus_of_paper,
+    tell_of_other_languages,
+    texts_of_tables,
+)
+from keras_attn_zoo.cli.task_options import OF_A_RUN, add_task_argument, task_of
+from keras_attn_zoo.cli.text_options import (
+    add_more_tests_argument,
+    add_scoring_arguments,
+    more_tests,
+    scoring_options,
+)
+from keras_attn_zoo.runs.setting_types import shown_value
+from keras_attn_zoo.runs.system import SETTINGS, System
+from keras_attn_zoo.studies.comparison import Recipe, Run, expand, parse_grid
+from keras_attn_zoo.studies.paper_tables import bleu_percents, measures_of, systems_of
+from keras_attn_zoo.studies.scales import SCALES
+from keras_attn_zoo.support.errors import UserError, choice
+from keras_attn_zoo.support.files import kind_of, shown
+from keras_attn_zoo.support.locks import locked
+
+_LOG = logging.getLogger(__name__)
+
+
+def add_comparison_arguments(
+    parser: Parser, systems: Mapping[str, System], default: Sequence[str] | None, tasks: Mapping[str, Sequence[str]]
+) -> None:
+    """Add the options of a comparison.
+
+    Args:
+        parser: a `Parser`.
+        systems: those to choose from, by name.
+        default: names of those that are trained by default; None if some must be named.
+        tasks: names of those that are trained by default for tasks other than translation, by the task's name.
+    """
+    parser.add_argument("--out", type=Path, required=True, help="folder for the runs; runs in it are resumed")
+    usual = ""
+    if default:
+        usual = f", among {', '.join(systems)} (default: {' '.join(default)}; at the scale smoke, {EVERY})"
+    parser.add_argument(
+        "--systems",
+        nargs="+",
+        required=default is None,
+        metavar="NAME",
+        help=f"systems to train, separated by spaces or commas, or {EVERY}{usual}",
+    )
+    parser.add_argument(
+        "--scale",
+        choices=SCALES,
+        help="; ".join(f"{scale.name}: {scale.about}" for scale in SCALES.values())
+        + ", and in a recipe the paper's corpus if no text is given (default: the systems as they are)",
+    )
+    parser.add_argument(
+        "--seeds",
+        nargs="+",
+        action="extend",
+        type=checked(_seeds),
+        default=[],
+        metavar="N",
+        help="train every system once with each of these seeds, separated by spaces or commas (default: 1)",
+    )
+    parser.add_argument(
+        "--grid",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE,VALUE",
+        help="train every system once with each combination of these settings, for example learning_rate=1e-3,5e-4 "
+        "dropout=0.1,0.3",
+    )
+    add_budget_argument(parser)
+    parser.add_argument(
+        "--plan",
+        action="store_true",
+        help="show finished and remaining runs, with estimated time and memory; prepare the text, but train nothing",
+    )
+    parser.add_argument(
+        "--table-only", action="store_true", help="write the table of the existing runs without training"
+    )
+    add_significance_argument(parser)
+    if tasks:
+        add_task_argument(parser, tasks, OF_A_RUN)
+    add_more_tests_argument(add_corpus_arguments(parser))
+    add_scoring_arguments(parser)
+    add_devices_arguments(parser)
+    add_precision_argument(parser, None)
+    add_override_argument(parser)
+    parser.set_defaults(
+        job=lambda options: (
+            "few steps" if options.scale == "smoke" else training_job(map(systems.get, system_names(options)))
+        ),
+        own_backend=own_backend,
+        usual=default,
+        every=list(systems),
+        of_tasks=tasks,
+    )
+
+
+def _seeds(text):
+    return [SETTINGS["System"]["seed"].parse(seed) for seed in text.split(",")]
+
+
+def system_names(options: argparse.Namespace) -> list[str]:
+    """Return the names of `--systems`, each once, or of those trained by default; none if there is no such option."""
+    if "systems" not in options:
+        return []
+    of_task = options.of_tasks.get(task_of(options))
+    every = of_task or options.every
+    # Of all language pairs, each has those of its tables.
+    usual = every if options.scale == "smoke" or pair_of(options) == EVERY else of_task or options.usual
+    names = [name for item in options.systems or usual for name in item.split(",")]
+    if EVERY in names:
+        names = every
+    return list(dict.fromkeys(names))
+
+
+def own_backend(options: argparse.Namespace) -> str | None:
+    """Return the backend of the first run there is of any of the systems, that of a language pair if there are any."""
+    names = system_names(options)
+    every = [path for one in places_of_runs(options) if kind_of(one) == "folder" for path in sorted(one.iterdir())]
+    return backend_of_run(one for one in every if any(f"{one.name}-".startswith(f"{n}-") for n in names))
+
+
+def checked_comparison(recipe: Recipe, options: argparse.Namespace) -> tuple[Recipe, list[Run]]:
+    """Return the comparison that the options ask for, and its runs, checked as far as is possible without the text.
+
+    Raises:
+        UserError: what is wrong with the options, the folder, or any run.
+    """
+    from keras_attn_zoo.studies.earlier_results import scale_of
+    from keras_attn_zoo.studies.measures import check_measures
+    from keras_attn_zoo.studies.result_files import check_folder
+
+    if options.plan:
+        refuse(options, "--plan trains nothing", table_only=False)
+    if options.table_only:
+        refuse(options, "--table-only scores nothing", tokenize=None, lowercase=False, more_test=[])
+    if options.table_only and options.scale is None:
+        options.scale = scale_of(folder_of_runs(recipe, options))
+    recipe = recipe_of(recipe, options)
+    check_measures(measures_of(recipe.tables))
+    out = folder_of_runs(recipe, options)
+    check_folder(out, recipe)
+    check_gold_is_scored(recipe, options, system_names(options))
+    take_corpus_of_paper(recipe, options, out)
+    tell_of_other_languages(options)
+    runs = _runs(recipe, options, out)
+    if not options.table_only:
+        check_runs(runs, options, out)
+    return recipe, runs
+
+
+def run_comparison(recipe: Recipe, options: argparse.Namespace) -> float:
+    """Train what is not yet trained, score what is not yet scored, and write the tables.
+
+    A run that fails stops no other. With `--plan`, say what would be done, and return how many seconds it would take;
+    NaN if the text is yet to be downloaded.
+
+    Raises:
+        UserError: what is wrong with any run, before the first one is trained; names and reasons of the runs that
+            failed, after all others.
+    """
+    recipe, runs = checked_comparison(recipe, options)
+    out = folder_of_runs(recipe, options)
+    scoring = scoring_options(options, recipe.tokenizer_of(pair_of(options)))
+    if options.plan:
+        plan = _plan(recipe, runs, options, out)
+        print(plan.table)
+        return plan.seconds
+    failed, corpus = {}, None
+    if not options.table_only:
+        corpus, texts = _checked_text(recipe, runs, options, out)
+        failed = _train(recipe, runs, options, out, scoring, corpus, texts)
+    tables = _write_tables(recipe, [run for run in runs if run.name not in failed], options, out, anyway=not failed)
+    draw_pictures(recipe, runs if tables is None else tables[-1], out, options.max_tokens, corpus)
+    if tables is not None:
+        from keras_attn_zoo.studies.paper_page import write_page
+
+        of_paper, written, _ = tables
+        write_page(of_paper, written)
+        if written:
+            _tell_what_is_missing(of_paper, pair_of(options))
+    if failed:
+        reasons = "; ".join(f"{name} ({why.rstrip('.')})" for name, why in failed.items())
+        raise UserError(f"{len(failed)} of {len(runs)} runs failed: {reasons}.")
+    return 0.0
+
+
+def _plan(recipe, runs, options, out):
+    """What would be done."""
+    from keras_attn_zoo.studies.plan import plan_comparison, plan_without_text
+
+    if (missing := missing_corpus(options)) is not None:
+        # What would be refused with the text is refused without it.
+        check_corpus_options(options)
+        more_tests(options)
+        return plan_without_text(runs, missing)
+    corpus, texts = _checked_text(recipe, runs, options, out)
+    more = {run.name: _more_texts(recipe, run, options, texts)[1] for run in runs}
+    return plan_comparison(runs, corpus, out, more, bleu_percents(recipe.tables))
+
+
+def _checked_text(recipe, runs, options, out):
+    """The text, and those that the tables have beside it; every system can be trained on it."""
+    corpus = _corpus(recipe, options)
+    texts = texts_of_tables(corpus, options)
+    check_with_text(runs, options, out, corpus)
+    return corpus, texts
+
+
+def _corpus(recipe, options):
+    """The text that the options name, with the further test texts, which are read before a corpus is downloaded.
+
+    One that is given takes the place of the corpus' own by that name.
+    """
+    further = more_tests(options)
+    corpus = corpus_from_options(options)
+    if options.scale == "paper" and recipe.words and options.corpus == recipe.corpus:
+        corpus = corpus.within(*recipe.words)
+    return dataclasses.replace(corpus, more_tests={**corpus.more_tests, **further})
+
+
+def _tell_what_is_missing(runs, pair):
+    """Say which systems a paper's tables have, of the language pair of this call, that were not trained."""
+    wanted = systems_of(runs.recipe.tables, pair, runs.recipe.first_pair)
+    missing = [entry for entry in runs.recipe.entries if entry in wanted and not runs.folders(pair, entry)]
+    if missing:
+        _LOG.info("empty in the paper's tables, because they were not trained: %s; see --systems", ", ".join(missing))
+
+
+def _runs(recipe, options, out):
+    """The runs that the options ask for."""
+    entries = {}
+    for name in system_names(options):
+        if name not in recipe.entries:
+            raise UserError(f"unknown system {shown_value(name)}: {choice(name, recipe.entries)}")
+        entries[name] = recipe.entries[name]
+    grid = parse_grid(options.grid)
+    if "task" in grid:
+        raise UserError("the systems of a grid are compared on one task: leave out task; --task names it.")
+    settings = settings_from_options(options, [*grid, *(["seed"] if options.seeds else [])])
+    seeds = [*itertools.chain(*options.seeds)]
+    if not seeds and "seed" in settings and "seed" not in grid:
+        # The folder of a run says its seed, however it is given.
+        seeds = [settings.pop("seed")]
+    runs = expand(entries, settings, grid, seeds, recipe.entries)
+    given = {**settings, **grid}
+    return [dataclasses.replace(run, system=resumed(run.system, out / run.name, given)) for run in runs]
+
+
+def _train(recipe, runs, options, out, scoring, corpus, texts):
+    """Train and score; if a run fails, the others go on. Return the reasons for failures by name."""
+    from keras_attn_zoo.runs.finished_run import score_and_draw
+    from keras_attn_zoo.runs.run_folder import RunFolder
+    from keras_attn_zoo.runs.training import train_system
+
+    failed = {}
+    milestones = {"bleu_after": bleu_percents(recipe.tables), "scoring": scoring}
+    for number, run in enumerate(runs, start=1):
+        folder, room = out / run.name, {"max_tokens": room_of(run.system, options)}
+        _LOG.info("run %d of %d: %s", number, len(runs), run.name)
+        try:
+            # The same comparison may have been started twice.
+            train_system(run.system, corpus, folder, out / "data", resume=True, wait=True, **milestones, **room)
+            names, more = _more_texts(recipe, run, options, texts)
+            known = [*names, *recipe.tests_of(pair_of(options))]
+            of_tables = {"tests": corpus.more_tests, "more": more, "known": known}
+            with RunFolder(folder).lock(wait=True):
+                score_and_draw(folder, corpus.test, keep_scores=True, **of_tables, **room, **scoring)
+        except Exception as error:
+            failed[run.name] = told_failure(run.name, error)
+    return failed
+
+
+def _more_texts(recipe, run, options, texts):
+    """The names of what is scored of a run beside the test texts, and by these names, the texts that were given."""
+    # The values of a grid are chosen by the validation text.
+    names = [*recipe.splits(run.entry, pair_of(options)), *(["valid"] if run.of_grid else [])]
+    # A name may say more of the text: how it is searched.
+    return names, {name: texts[text] for name in names if (text := name.partition("-")[0]) in texts}
+
+
+def _is_scored(folder):
+    """Whether the results may have a run; if it is damaged, or another one by its name, say so."""
+    from keras_attn_zoo.runs.run_folder import RunFolder
+    from keras_attn_zoo.studies.comparison import check_seed
+
+    try:
+        scored = bool(RunFolder(folder).read_scores())
+        if scored:
+            check_seed(folder, RunFolder(folder).system().seed)
+    except UserError as error:
+        _LOG.warning("the results leave out %s: %s", shown(folder.name), error)
+        return False
+    return scored
+
+
+def _write_tables(recipe, runs, options, out, anyway):
+    """Write the results and the paper's tables, and print the former; if no run was scored, raise or do nothing.
+
+    Return the paper's runs and tables, for its page, and all runs of the results; None if no run was scored.
+    """
+    from keras_attn_zoo.runs.run_folder import RunFolder
+    from keras_attn_zoo.studies.earlier_results import FILE, comparable, gathered, names_of
+    from keras_attn_zoo.studies.paper_cells import Runs
+    from keras_attn_zoo.studies.paper_files import write_tables
+    from keras_attn_zoo.studies.result_files import write_results
+    from keras_attn_zoo.studies.table import further_names, read_results
+
+    names, test = [run.name for run in runs if _is_scored(out / run.name)], options.significance
+    asked = [out / name for name in names]
+    others: list[str] = []
+    if options.table_only and not (options.seeds or options.grid):
+        # A system may have been trained with other seeds alone, or on a grid; one that was stopped has no results yet
+        # that name these.
+        alone = kind_of(out / FILE) is None
+        wanted = [run.entry for run in runs if alone or out / run.name not in asked]
+        others = [name for name in names_of(out, wanted) if out / name not in asked]
+    if not asked and not others:
+        if not anyway:
+            return None
+        raise UserError(f"none of the runs asked for has been scored in {shown(out)}: train one, or check --out.")
+    # Another process may write those of other systems.
+    with locked(out, ".results.lock", wait=True):
+        runs = gathered([run for run in runs if run.name in names], out, recipe, others)
+        folders = [out / run.name for run in runs]
+        baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
+        results = read_results(comparable(folders, asked, "test"), baselines=baselines, test=test)
+        further = {}
+        of_grid = any(run.of_grid and "valid" in RunFolder(out / run.name).read_scores() for run in runs)
+        for name in (*further_names(folders), *(["valid"] if of_grid else [])):
+            try:
+                found = read_results(comparable(folders, asked, name), (name,), baselines, test)
+                title = "validation text" if name == "valid" and "validation text" not in further else name
+                further[title] = found
+            except UserError as error:
+                _LOG.warning("the results have no table of %r: %s", name, error)
+        print(write_results(out, recipe, runs, results, further))
+    of_paper = Runs(recipe, options.out, test, results)
+    return of_paper, write_tables(of_paper), runs

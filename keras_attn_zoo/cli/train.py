@@ -1,0 +1,83 @@
+"""`attn-zoo train`: train a system on parallel text; the run folder gets its scores and pictures."""
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+from keras_attn_zoo.cli.device_options import add_devices_arguments
+from keras_attn_zoo.cli.jobs import training_job
+from keras_attn_zoo.cli.options import (
+    add_budget_argument,
+    add_corpus_arguments,
+    add_override_argument,
+    add_precision_argument,
+    backend_of_run,
+    corpus_from_options,
+    resumed,
+    settings_from_options,
+)
+from keras_attn_zoo.cli.parser import Command, Parser
+from keras_attn_zoo.cli.task_options import OF_A_RUN, OTHER_TASKS, add_task_argument, task_of
+from keras_attn_zoo.cli.text_options import add_scoring_arguments, scoring_options
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.support.errors import UserError, choice
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "--system", required=True, metavar="NAME", help="a named system; `attn-zoo systems` lists them all"
+    )
+    parser.add_argument(
+        "--run", type=Path, required=True, metavar="DIR", help="run folder for the model and its results"
+    )
+    parser.add_argument("--resume", action="store_true", help="resume the run in the run folder")
+    parser.add_argument("--small", action="store_true", help="use the small sizes of attn-zoo demo, to try things out")
+    add_budget_argument(parser)
+    add_task_argument(parser, OTHER_TASKS, OF_A_RUN)
+    add_corpus_arguments(parser)
+    add_scoring_arguments(parser)
+    add_devices_arguments(parser)
+    add_precision_argument(parser, None)
+    add_override_argument(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Train, score and draw, and print the table."""
+    from keras_attn_zoo.runs.finished_run import score_and_draw
+    from keras_attn_zoo.runs.named_systems import small
+    from keras_attn_zoo.runs.tasks import settings_of_task
+    from keras_attn_zoo.runs.training import train_system
+    from keras_attn_zoo.studies.table import read_results, results_table
+
+    if options.system not in SYSTEMS:
+        raise UserError(f"unknown system {options.system!r}: {choice(options.system, SYSTEMS)}")
+    system = SYSTEMS[options.system]
+    settings = settings_from_options(options)
+    system = (small(system) if options.small else system).override(**settings_of_task(task_of(options)))
+    system = system.override(**settings)
+    scoring = scoring_options(options)
+    # Those are for comparisons: they need not fit this model.
+    corpus = dataclasses.replace(corpus_from_options(options), more_tests={})
+    system = resumed(system, options.run, settings)
+    run = train_system(system, corpus, options.run, resume=options.resume, max_tokens=options.max_tokens)
+    score_and_draw(run.path, corpus.test, options.max_tokens, **scoring)
+    print(results_table(read_results([run.path])).markdown())
+
+
+COMMAND = Command(
+    "train",
+    "train a system on parallel text, then score it on the test text",
+    [
+        "attn-zoo train --system bahdanau --train train.de train.en --run runs/bahdanau",
+        "attn-zoo train --system luong-general --train all.tsv --reverse --run runs/luong --set epochs=5",
+        "attn-zoo train --system uniform --embedded --small --run runs/uniform --resume",
+        "attn-zoo train --system transformer --task dialogue --train turns.txt answers.txt --run runs/dialogue",
+    ],
+    add_arguments,
+    run,
+    farewell="Continue with --resume.",
+    job=lambda options: training_job([SYSTEMS.get(options.system)]),
+    own_backend=lambda options: backend_of_run([options.run] if options.resume else []),
+    resumes=True,
+)

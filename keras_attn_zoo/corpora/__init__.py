@@ -1,0 +1,1 @@
+"""Corpora: by name, in a user's files, and generated."""

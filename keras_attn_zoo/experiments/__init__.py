@@ -1,1 +1,0 @@
-"""Systems, runs, run folders and tables."""

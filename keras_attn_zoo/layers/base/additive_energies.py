@@ -1,0 +1,76 @@
+"""The additive energy vᵀ tanh(q + k), without a tensor of every pair of positions in memory."""
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.kernels.function_transforms import recomputed
+from keras_attn_zoo.kernels.loops import scan
+from keras_attn_zoo.layers.base.products import projected, uncast
+from keras_attn_zoo.support.types import Tensor
+
+
+def energy_vector(layer: keras.layers.Layer) -> Tensor:
+    """Return v, `(units,)`, from the `energy_kernel` of a layer."""
+    return ops.squeeze(layer.weight(layer.energy_kernel), -1)
+
+
+def linear(layer: keras.layers.Layer, x: Tensor, kernel: keras.Variable, bias: keras.Variable | None = None) -> Tensor:
+    """Return x W + b along the last axis, in the type of x, given weights of a layer."""
+    bias = None if bias is None else layer.weight(bias)
+    return projected(x, uncast(kernel, layer.compute_dtype), bias, compute_dtype=layer.compute_dtype)
+
+
+@recomputed
+def position_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
+    """Energies of one target position: vᵀ tanh(q_i + k_j).
+
+    Recomputed in the backward pass, so that training keeps no tensor of
+    target · source · units.
+
+    Args:
+        query: `(batch, units)`, projected.
+        key: `(batch, source, units)`, projected.
+        vector: v, `(units,)`.
+
+    Returns:
+        `(batch, source)`.
+    """
+    return ops.matmul(ops.tanh(query[:, None] + key), vector)
+
+
+@recomputed
+def position_energies_with_record(query: Tensor, key: Tensor, vector: Tensor, record: Tensor, kernel: Tensor) -> Tensor:
+    """Energies of one target position, given a vector for each source position: vᵀ tanh(q_i + k_j + r_j V).
+
+    Args:
+        query: `(batch, 1, units)`, projected.
+        key, vector: see `position_energies`; recomputed in the backward pass like there.
+        record: r, `(batch, source, width)`.
+        kernel: V, `(width, units)`.
+
+    Returns:
+        `(batch, source)`.
+    """
+    # No name for what is as large as the keys: it is freed, and its memory used again, before the next of its size.
+    return ops.matmul(ops.tanh(query + key + ops.matmul(record, kernel)), vector)
+
+
+def additive_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
+    """Energies of all target positions, one after the other: e_ij = vᵀ tanh(q_i + k_j).
+
+    Args:
+        query: `(batch, target, units)`, projected.
+        key: `(batch, source, units)`, projected.
+        vector: v, `(units,)`.
+
+    Returns:
+        `(batch, 1, target, source)`.
+    """
+    if query.shape[1] == 1:
+        return position_energies(query[:, 0], key, vector)[:, None, None]
+    _, energies = scan(
+        lambda state, q: (state, position_energies(q, key, vector)),
+        ops.zeros(()),
+        ops.transpose(query, (1, 0, 2)),
+    )
+    return ops.transpose(energies, (1, 0, 2))[:, None]

@@ -1,0 +1,220 @@
+"""The base class of attention with heads: a value projection, dropout on weights, an output projection."""
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
+from keras_attn_zoo.layers.base.checks import check_axis, check_positive, check_rate, check_sizes
+from keras_attn_zoo.layers.base.dropout import Dropout
+from keras_attn_zoo.layers.base.heads import HeadMerge, HeadProjection
+from keras_attn_zoo.layers.base.products import operand_type
+from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
+
+# The options for kernels and biases, named as in Keras' own layer.
+_OPTIONS = (
+    "kernel_initializer",
+    "bias_initializer",
+    "kernel_regularizer",
+    "bias_regularizer",
+    "kernel_constraint",
+    "bias_constraint",
+    "activity_regularizer",
+)
+_GET = {"initializer": keras.initializers, "regularizer": keras.regularizers, "constraint": keras.constraints}
+
+
+class HeadedAttention(AttentionLayer):
+    """Base class of attention with heads: a value projection, weights, dropout, an output projection.
+
+        c_i^n = Σ_j α_ij^n (W_v^n h_j),   c_i = Σ_n O^n c_i^n + b
+
+    `projections` names what is projected into heads. Their weights come first, in this order, then those of the
+    output projection, as in Keras' layer; weights that a mechanism adds come last.
+
+    Args: see `MultiHeadAttention`; `key_dim` is the width of a value's head unless `value_dim` is given.
+    """
+
+    projections: tuple[str, ...] = ("value",)
+    # Whether contexts may be had without weights. Not inherited: a subclass may compute other weights.
+    takes_flash_attention = False
+    # Whether a call may attend along any axes, within a window, and to contexts with several axes.
+    takes_axes = False
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        output_shape: int | Sequence[int] | None = None,
+        attention_axes: int | Sequence[int] | None = None,
+        sliding_window: int | None = None,
+        flash_attention: bool | None = None,
+        kernel_initializer: Initializer = "glorot_uniform",
+        bias_initializer: Initializer = "zeros",
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        use_gate: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        given = locals()
+        self._refuse_what_keras_alone_has(output_shape, attention_axes, sliding_window, flash_attention, use_gate)
+        self.num_heads = check_positive(self, "num_heads", num_heads)
+        self.key_dim = check_positive(self, "key_dim", key_dim)
+        self.value_dim = check_positive(self, "value_dim", value_dim, optional=True) or self.key_dim
+        self.dropout = check_rate(self, "dropout", dropout)
+        self.flash_attention = flash_attention
+        if flash_attention and (self.dropout or self.normalizer != "softmax"):
+            raise ValueError(
+                f"{type(self).__name__}: `flash_attention` takes no dropout and only the softmax: leave it out. "
+                f"Received: dropout={dropout!r}, normalizer={self.normalizer!r}."
+            )
+        self.use_bias = bool(use_bias)
+        self.output_axes = check_sizes(self, "output_shape", output_shape)
+        self.output_width = math.prod(self.output_axes) if self.output_axes else None
+        axes = attention_axes if isinstance(attention_axes, (list, tuple)) else [attention_axes]
+        self.attention_axes = None if attention_axes is None else tuple(check_axis(self, axis) for axis in axes)
+        self.sliding_window = check_positive(self, "sliding_window", sliding_window, optional=True)
+        self.seed = int(seed) if isinstance(seed, numbers.Integral) else seed
+        self.options = {name: _GET[name.split("_")[1]].get(given[name]) for name in _OPTIONS}
+        # The attributes are named as in Keras' layer, so that its weight files can be read.
+        for part in self.projections:
+            width = self.value_dim if part == "value" else self.key_dim
+            projection = HeadProjection(
+                self.num_heads, width, self.use_bias, dtype=self.dtype_policy, name=part, **self.options
+            )
+            setattr(self, f"{part}_dense", projection)
+        self._dropout_layer = Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
+
+    @property
+    def kernel_initializer(self) -> Initializer:
+        """The initialiser of the projections, and of kernels that a mechanism adds by `add_kernel`."""
+        return self.options["kernel_initializer"]
+
+    def _refuse_what_keras_alone_has(self, output_shape, attention_axes, sliding_window, flash_attention, use_gate):
+        """Raise if Keras' layer would compute something different from these layers."""
+        axes = list(attention_axes) if isinstance(attention_axes, (list, tuple)) else [attention_axes]
+        several = isinstance(output_shape, (list, tuple)) and len(output_shape) > 1
+        refusals = {
+            "output_shape": (self.takes_axes or not several, "a context has one axis, its width"),
+            "attention_axes": (
+                self.takes_axes or axes in ([None], [1], [-2]),
+                "it attends over the one axis of positions",
+            ),
+            "sliding_window": (self.takes_axes or sliding_window is None, "give the window as an `attention_mask`"),
+            "flash_attention": (
+                not flash_attention or type(self).__dict__.get("takes_flash_attention"),
+                "it computes the weights of a plain softmax alone",
+            ),
+            "use_gate": (not use_gate, "there is no gate"),
+        }
+        given = locals()
+        for name, (taken, difference) in refusals.items():
+            if not taken:
+                raise ValueError(
+                    f"{type(self).__name__}: `{name}` of keras.layers.MultiHeadAttention is not supported: "
+                    f"{difference}. Received: {name}={given[name]!r}."
+                )
+
+    def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
+        """Build the projections."""
+        shapes = {"query": query_shape, "value": value_shape or query_shape}
+        shapes["key"] = key_shape or shapes["value"]
+        for part in self.projections:
+            getattr(self, f"{part}_dense").build((None, None, shapes[part][-1]))
+        self.built_widths = {part: shapes[part][-1] for part in self.projections}
+        self.output_dense = HeadMerge(
+            self.output_axes or (query_shape[-1],),
+            self.use_bias,
+            dtype=self.dtype_policy,
+            name="attention_output",
+            **self.options,
+        )
+        self.output_dense.build((None, self.num_heads, None, self.value_dim))
+        self.built = True
+
+    @property
+    def weights(self) -> list[keras.Variable]:
+        """All weights; those that a mechanism adds come after those that Keras' layer has too."""
+        return self._projections_first(super().weights)
+
+    @property
+    def variables(self) -> list[keras.Variable]:
+        """All weights and random states, in the order of `weights`."""
+        return self._projections_first(super().variables)
+
+    def _projections_first(self, variables):
+        return sorted(variables, key=lambda v: "/" not in v.path.removeprefix(f"{self.path}/"))
+
+    @property
+    def operand_type(self) -> str:
+        """The type of projected keys and values, and of the weights on these."""
+        return operand_type(self.compute_dtype)
+
+    def drop(self, weights: Tensor, training: bool | None) -> Tensor:
+        """Weights under dropout, in the type of products with values."""
+        weights = ops.cast(weights, self.operand_type)
+        if not self.dropout or training is False:
+            # A call of a layer costs more than some steps of a search.
+            return weights
+        return self._dropout_layer(weights, training=training)
+
+    def draw_noise(self, memory: TensorTree, length: int | Tensor) -> TensorTree | None:
+        """Draw the dropout on the weights of every step."""
+        if not self.dropout:
+            return None
+        batch, source = ops.shape(memory["mask"])
+        return self._noise((length, batch, self.num_heads, source))
+
+    def _noise(self, shape):
+        """Factors that drop or scale a weight."""
+        return self.drop(ops.ones(shape), training=True)
+
+    def weigh(
+        self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
+    ) -> Tensor:
+        """Contexts of all heads, joined."""
+        return self.merge(self.weighted(self.drop(weights, training), memory["value"]), mask)
+
+    def weighted(self, weights: Tensor, value: Tensor) -> Tensor:
+        """Contexts `(batch, heads, target, value_dim)` of projected values."""
+        return ops.matmul(weights, value)
+
+    def merge(self, contexts: Tensor, mask: Tensor | None) -> Tensor:
+        """Merge the heads' contexts `(batch, heads, target, value_dim)`; 0 in a row with nothing to attend to."""
+        return self.without_empty_rows(self.output_dense(contexts), mask)
+
+    def without_empty_rows(self, merged: Tensor, mask: Tensor | None) -> Tensor:
+        """Contexts `(batch, target, width)`, set to 0 in a row with nothing to attend to."""
+        if mask is None:
+            return merged
+        return ops.where(ops.any(mask, axis=(1, 3))[..., None], merged, 0.0)
+
+    def context_width(self, query_shape: Shape, value_shape: Shape) -> int | None:
+        """Return the width of the context."""
+        return self.output_width or query_shape[-1]
+
+    def get_config(self) -> Config:
+        """Return the arguments of the constructor."""
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "dropout": self.dropout,
+            "use_bias": self.use_bias,
+            "output_shape": self.output_axes if self.output_axes and len(self.output_axes) > 1 else self.output_width,
+            "seed": self.seed,
+            **{name: _GET[name.split("_")[1]].serialize(value) for name, value in self.options.items()},
+        }

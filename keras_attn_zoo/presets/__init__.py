@@ -1,0 +1,1 @@
+"""Presets: saved, checked, loaded, downloaded and published; weights in int8."""

@@ -1,0 +1,298 @@
+"""The published presets: their names, and where to find them."""
+
+import contextlib
+import difflib
+import functools
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_attn_zoo.support.caches import cache_of
+from keras_attn_zoo.support.checksums import check_sum
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.fetching import DownloadError, fetch_files
+from keras_attn_zoo.support.files import PathLike, atomic_path, check_size, kind_of, read_json, shown
+from keras_attn_zoo.support.locks import InUseError, locked
+from keras_attn_zoo.support.messages import progress_bar
+
+_LOG = logging.getLogger(__name__)
+# Where the files of a preset are downloaded from. To publish them elsewhere, change this line: {preset} becomes the
+# name, {file} the path in its folder, {asset} that path with dots for slashes, for servers without folders.
+ADDRESS = "https://huggingface.co/keras-attn-zoo/{preset}/resolve/main/{file}"
+# The environment variable for a folder of presets that takes precedence over all others.
+VARIABLE = "ATTN_ZOO_PRESETS"
+REGISTRY = Path(__file__).with_name("presets.json")
+# How much a wrong name must share with a right one to be taken for it.
+NEAR = 0.4
+# A preset's description, with its license, and the pictures that it shows.
+CARD, PICTURES = "README.md", ("attention.png", "curve.png")
+# The folder of presets in a source checkout, beside the package.
+CHECKOUT = Path(__file__).parents[2] / "presets"
+
+
+@functools.cache
+def published() -> Mapping[str, dict[str, Any]]:
+    """Return the presets by name: "description", "license", "parameters", "scores", "files" and so on.
+
+    Example:
+        >>> published()["transformer_tatoeba_de_en"]["scores"]["bleu"]  # doctest: +SKIP
+    """
+    return read_json(REGISTRY)["presets"]
+
+
+def size_of(facts: Mapping[str, Any]) -> int:
+    """Return the bytes of the files that a preset is loaded from: all but its card, which says this, and its pictures.
+
+    Args:
+        facts: its entry in the registry.
+    """
+    return sum(record["size"] for name, record in facts["files"].items() if name not in (CARD, *PICTURES))
+
+
+def cache_folder() -> Path:
+    """Return the folder for downloaded presets, in `XDG_CACHE_HOME` or `~/.cache`.
+
+    Raises:
+        UserError: this user has no home folder.
+    """
+    return cache_of("presets")
+
+
+def own_folder() -> Path | None:
+    """Return the folder that `ATTN_ZOO_PRESETS` names, or None.
+
+    Raises:
+        UserError: it is not a folder.
+    """
+    own = os.environ.get(VARIABLE)
+    if own and not os.path.isdir(own):
+        raise UserError(f"{VARIABLE} names {shown(own)}, which is not a folder: correct or unset it.")
+    return Path(own) if own else None
+
+
+def find_preset(preset: PathLike, deadline: float | None = None) -> str:
+    """Return the folder of a published preset; return another folder or an address unchanged.
+
+    A name is looked up in the folder named by the environment variable `ATTN_ZOO_PRESETS`, in `presets/` of a source
+    checkout, and in the cache. A preset found nowhere is downloaded, and so is one in the cache whose files are not
+    those of this version. The folder may also hold presets under names of their own.
+
+    Args:
+        preset: the name of a published preset; or a folder, or an address such as `hf://user/preset`.
+        deadline: see `fetch_files`.
+
+    Raises:
+        UserError: neither a published preset nor a folder; a preset that cannot be downloaded; files other than those
+            published.
+    """
+    if not isinstance(preset, (str, os.PathLike)):
+        raise UserError(f"a preset is a name, a folder or an address; received {shown(repr(preset))}.")
+    preset = os.fspath(preset)
+    if names_preset(preset):
+        # With Keras, which a list of presets does not need.
+        from keras_attn_zoo.devices import leader_first, leads
+
+        # Of several processes, one downloads.
+        with leader_first():
+            found = local_folder(preset)
+            if found is None and not leads():
+                raise UserError(
+                    f"{preset} was downloaded on the machine of the first process alone: run attn-zoo presets "
+                    f"--download {preset} on each machine."
+                )
+            return str(found or fetch_preset(preset, deadline))
+    if "://" in preset or os.path.isdir(preset):
+        return preset
+    if kind_of(preset) is not None:
+        raise UserError(f"{shown(preset)} is a file, not the folder of a preset: check the path.")
+    advice = "check the path." if "/" in preset else nearest(preset)
+    if any(map(str.isspace, preset)) and not near_names(preset, NEAR):
+        preset, advice = repr(preset), "a model is named first, and sentences follow."
+    raise UserError(f"there is no folder or published preset {shown(preset)}: {advice}")
+
+
+def names_preset(name: str) -> bool:
+    """Whether a preset is known by a name: a published one, or one in the folder that `ATTN_ZOO_PRESETS` names."""
+    if name in published():
+        return True
+    if name in ("", ".", "..") or os.path.basename(name) != name or os.path.isdir(name):
+        return False
+    own = own_folder()
+    return own is not None and os.path.isdir(own / name)
+
+
+def near_names(name: str, cutoff: float) -> list[str]:
+    """Return the names of the presets that a name is nearest to: several that are equally near, or none.
+
+    Args:
+        name: what was given.
+        cutoff: how much both must share, from 0 to 1; case, surrounding spaces and hyphens do not count.
+    """
+    own = own_folder()
+    known = {*published(), *(os.listdir(own) if own else ())}
+    plain = name.strip().lower().replace("-", "_")
+    likeness = {one: difflib.SequenceMatcher(None, plain, one).ratio() for one in sorted(known)}
+    most = max(likeness.values(), default=0.0)
+    return [one for one, ratio in likeness.items() if ratio == most >= cutoff]
+
+
+def nearest(name: str) -> str:
+    """Return the advice for a name that no preset has."""
+    near = " or ".join(near_names(name, NEAR))
+    return f"did you mean {near}?" if near else "`attn-zoo presets` lists them."
+
+
+def local_folder(name: str) -> Path | None:
+    """Return the folder of a published preset on this machine, after checking it; None if it must be downloaded.
+
+    Raises:
+        UserError: a file in the checkout is missing, or is not the published one.
+    """
+    folder = local_path(name)
+    own = own_folder()
+    if own is not None and os.path.isdir(own / name) and folder != own / name:
+        _LOG.warning("%s has no config.json and is no preset: the published one is used", shown(own / name))
+    # A folder that the user names may have presets of their own.
+    if folder is None or name not in published() or folder.parent not in (CHECKOUT, *_cache()):
+        return folder
+    try:
+        check_published(name, folder)
+    except UserError:
+        if folder.parent == CHECKOUT:
+            raise
+        _LOG.warning("%s is damaged or of another version of keras-attn-zoo: downloading it again", shown(folder))
+        return None
+    return folder
+
+
+def local_path(name: str) -> Path | None:
+    """Return the folder of a preset on this machine, or None."""
+    own = own_folder()
+    if own is not None and os.path.isdir(own / name) and (is_preset(own / name) or name not in published()):
+        return own / name
+    places = [CHECKOUT, *_cache()] if name in published() else []
+    return next((place / name for place in places if os.path.isdir(place / name)), None)
+
+
+def is_preset(folder: Path) -> bool:
+    """Whether a folder holds a preset, whatever is wrong with it."""
+    return os.path.isfile(folder / "config.json")
+
+
+def place_of(folder: Path) -> str:
+    """Return where a preset's folder is: "own", in that named by `ATTN_ZOO_PRESETS`; "cache", downloaded; or "yes"."""
+    return "own" if folder.parent == own_folder() else "cache" if folder.parent in _cache() else "yes"
+
+
+def published_folder(name: str) -> Path | None:
+    """Return the folder in the checkout or the cache with the files of a published preset, or None."""
+    return next((place / name for place in (CHECKOUT, *_cache()) if is_published(name, place / name)), None)
+
+
+def _cache():
+    """The cache, if there can be one."""
+    try:
+        return [cache_folder()]
+    except UserError:
+        return []
+
+
+def check_published(name: str, folder: PathLike) -> None:
+    """Raise unless the files in a folder are those of a published preset.
+
+    Raises:
+        UserError: names the file.
+    """
+    for file, record in published()[name]["files"].items():
+        path = Path(folder) / file
+        if kind_of(path) != "file":
+            raise UserError(f"{shown(path)} is missing: restore it, or remove {shown(folder)} to download it again.")
+        check_size(path, record["size"])
+        check_sum(path, record["sha256"], REGISTRY.name)
+    # What is there besides could be loaded in place of them, as weights in several files are.
+    known = published()[name]["files"].keys()
+    for path in sorted(Path(folder).rglob("*")):
+        if path.relative_to(folder).as_posix() not in known and not path.is_dir() and not path.name.startswith("."):
+            raise UserError(f"{shown(path)} is not a file of {name}: remove it.")
+
+
+def fetch_preset(name: str, deadline: float | None = None) -> Path:
+    """Download a published preset to the cache; what an earlier attempt downloaded is kept.
+
+    A folder in the cache whose files are not those published is replaced.
+
+    Args:
+        name: of the preset.
+        deadline: see `fetch_files`.
+
+    Raises:
+        UserError: something else is where the folder would be; see `fetch_files`.
+    """
+    files = published()[name]["files"]
+    folder = cache_folder() / name
+    aside = cache_folder() / "unfinished" / name
+    with _alone(name, deadline):
+        if is_published(name, folder):
+            # Another process has downloaded it meanwhile.
+            return folder
+        for place in (folder, aside.parent, aside):
+            # What a link leads to is someone else's, and would be replaced.
+            if os.path.lexists(place) and (place.is_symlink() or not place.is_dir()):
+                raise UserError(f"{shown(place)} is not a folder: remove it, for the preset to be downloaded there.")
+        _tidy(aside, files)
+        total = sum(record["size"] for record in files.values())
+        try:
+            with progress_bar(f"downloading {name}", total, "B") as progress:
+                fetch_files(aside, files, functools.partial(_address, name), progress, deadline)
+        finally:
+            _remove_empty_folders(aside)
+        with atomic_path(folder) as whole:
+            os.replace(aside, whole)
+    return folder
+
+
+@contextlib.contextmanager
+def _alone(name, deadline):
+    """Keep other processes from downloading a preset; wait for one that does."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(cache_folder(), f".{name}.lock", wait=True, deadline=deadline))
+        except InUseError as error:
+            raise DownloadError(f"cannot download {name}: {error}") from None
+        yield
+
+
+def is_published(name: str, folder: PathLike) -> bool:
+    """Whether the files in a folder are those of a published preset."""
+    try:
+        check_published(name, folder)
+    except UserError:
+        return False
+    return True
+
+
+def _address(name, file):
+    return ADDRESS.format(preset=name, file=file, asset=file.replace("/", "."))
+
+
+def _remove_empty_folders(folder):
+    """Remove a folder and those in it, except for any that hold a part of a download."""
+    for path in [*sorted(folder.rglob("*/"), reverse=True), folder]:
+        with contextlib.suppress(OSError):
+            path.rmdir()
+
+
+def _tidy(folder, files):
+    """Remove whatever in a folder is not one of some files, or part of one: links, and what other versions left."""
+    for path in sorted(folder.rglob("*"), reverse=True):
+        known = path.relative_to(folder).as_posix()
+        if path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir()):
+            path.unlink()
+        elif path.is_dir():
+            if not any(file.startswith(f"{known}/") for file in files):
+                shutil.rmtree(path)
+        elif known not in files:
+            path.unlink()

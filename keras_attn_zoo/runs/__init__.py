@@ -1,0 +1,1 @@
+"""One run: its system and settings, its folder, preparation, training, scoring."""

@@ -1,0 +1,74 @@
+"""Load the translator of a run folder or of a preset, ready to search."""
+
+import dataclasses
+from typing import Any
+
+from keras_attn_zoo.presets.preset_registry import find_preset
+from keras_attn_zoo.runs.own_preset import check_own_preset, check_own_subwords
+from keras_attn_zoo.runs.precision import policy, resolve
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.settings import SearchSettings
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import PathLike, kind_of, shown
+from keras_attn_zoo.translators import Translator
+from keras_attn_zoo.translators.search_settings import sampler_of
+
+
+def load_translator(
+    path: PathLike,
+    beams: int | None = None,
+    length_penalty: float | None = None,
+    search_top_k: int | None = None,
+    max_tokens: int | None = None,
+    precision: str = "float32",
+) -> Translator:
+    """Load the translator of a run folder or of a preset.
+
+    Its programs are kept beside what JAX compiles, if JAX has a folder for that, as it has on the command line.
+
+    Args:
+        path: a run folder, or whatever `Translator.from_preset` takes.
+        beams, length_penalty, search_top_k: search settings; by default those of the run or of the preset.
+        max_tokens: maximum tokens of a sentence and its translation; by default the model's.
+        precision: "float32", "bfloat16", or "auto" for what suits this machine; whatever it was trained in.
+
+    Raises:
+        UserError: there is no trained system, its files are damaged, or the preset in the run folder is of another run.
+    """
+    run = RunFolder(path)
+    preset = str(path)
+    if run.holds_run:
+        if kind_of(run.best) is None:
+            raise UserError(f"{shown(path)} has no trained model yet: continue its training with --resume.")
+        preset = str(run.best)
+    else:
+        preset = find_preset(preset)
+    translator = _from_preset(preset, precision)
+    if run.holds_run:
+        # Not before: this reads a file that loading compares with its checksum.
+        check_own_preset(run)
+        check_own_subwords(run, translator.preprocessor.models)
+    given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
+    kept = translator.search_settings
+    search = run.system().search if run.holds_run else SearchSettings(**{name: kept[name] for name in given})
+    # Creating the settings anew checks them.
+    search = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
+    sampler = sampler_of({**kept, **{name: getattr(search, name) for name in given}})
+    translator.compile(sampler=sampler, search_top_k=search.search_top_k)
+    if max_tokens is not None:
+        translator.make_room(max_tokens)
+    return translator
+
+
+def _from_preset(preset, precision):
+    """Load a preset; report any defect in one line that names it."""
+    try:
+        return Translator.from_preset(preset, dtype=policy(resolve(precision)))
+    except UserError as error:
+        if preset in str(error):
+            raise
+        reason = error
+    except Exception as error:
+        # With a damaged or hostile file, Keras, HDF5 and SentencePiece may raise anything.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    raise UserError(f"{shown(preset)} is not a translator preset, or is damaged: {reason}") from None

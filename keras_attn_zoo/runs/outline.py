@@ -1,0 +1,84 @@
+"""The outline of a system's body: its sizes before it has weights."""
+
+import dataclasses
+import threading
+from typing import Any
+
+import keras
+
+from keras_attn_zoo.runs.body_settings import BODIES, longest_translation
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.support.errors import UserError
+
+
+def body_arguments(system: System, longest: int | None = None) -> dict[str, Any]:
+    """Return the arguments of a system's body, without the vocabulary sizes.
+
+    Args:
+        system: a `System`.
+        longest: the length for weights that depend on one, if the system sets none; by default that of its longest
+            translation.
+    """
+    if not BODIES[system.body].takes_length:
+        return system.backbone
+    longest = longest or longest_translation(system.data.max_tokens)
+    return {**system.backbone, "max_length": system.sizes["max_length"] or longest}
+
+
+@dataclasses.dataclass(frozen=True)
+class Outline:
+    """What is known about a body before it has weights.
+
+    Attributes:
+        parameters: number of its parameters.
+        longest_sentence: the maximum tokens that length-dependent weights allow; None if there are no such weights.
+    """
+
+    parameters: int
+    longest_sentence: int | None
+
+
+def outline(
+    system: System, source_vocabulary_size: int, target_vocabulary_size: int, longest: int | None = None
+) -> Outline:
+    """Build a system's body abstractly: all shapes but no weights, in a fraction of a second at any size.
+
+    Args:
+        system: a `System`.
+        source_vocabulary_size, target_vocabulary_size: sizes of the vocabularies.
+        longest: see `body_arguments`.
+
+    Returns:
+        an `Outline`.
+
+    Raises:
+        UserError: the body cannot be built: an unknown mechanism, sizes that do not fit.
+
+    Example:
+        >>> outline(SYSTEMS["transformer"], 8000, 8000).parameters  # doctest: +SKIP
+        48234496
+    """
+    policy = keras.config.dtype_policy()
+    made = []
+
+    def build():
+        try:
+            with keras.StatelessScope(initialize_variables=False):
+                body = BODIES[system.body].body_class(
+                    source_vocabulary_size, target_vocabulary_size, dtype=policy, **body_arguments(system, longest)
+                )
+                made.append(Outline(body.count_params(), body.longest_sentence))
+        except (ValueError, TypeError) as error:
+            made.append(error)
+
+    # Keras records weights that are not yet initialised, and initialises them when it next leaves a stateless scope.
+    # The record is kept by thread, so that of a thread of its own is dropped.
+    thread = threading.Thread(target=build)
+    thread.start()
+    thread.join()
+    (found,) = made
+    if isinstance(found, UserError):
+        raise found
+    if isinstance(found, Exception):
+        raise UserError(f"the system {system.name!r} cannot be built: {str(found).strip().splitlines()[0]}") from found
+    return found

@@ -1,0 +1,385 @@
+"""The settings of data, training and search: plain data, checked on entry."""
+
+import dataclasses
+
+from keras_attn_zoo.data.truncation import KEPT, Truncation
+from keras_attn_zoo.runs.budget import Budget
+from keras_attn_zoo.runs.setting_types import Choice, Number, Setting, Switch, Text, Whole, rate
+from keras_attn_zoo.runs.tasks import TASKS
+from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS, MOST_TOKENS
+from keras_attn_zoo.support.errors import UserError
+
+# Upper bounds that catch mistyped numbers: beyond them, no machine and nobody's patience would do.
+_STEPS, _ROUNDS, _WORDS, _PATH = 1_000_000_000, 10_000, 10_000, 4096
+# SentencePiece gives no more.
+_SEGMENTATIONS = 512
+
+# The usual exponent of subword sampling.
+_ALPHA = 0.1
+# Of sacrebleu, which takes long to import; the first is its usual one.
+_TOKENIZERS = ("13a", "intl", "zh", "char", "ja-mecab", "ko-mecab", "flores101", "flores200", "none")
+
+# The four special tokens and one more.
+SMALLEST_VOCABULARY = 5
+
+
+def _field(setting):
+    return dataclasses.field(default=setting.default, metadata={"setting": setting})
+
+
+class _Checked:
+    """Settings whose types and bounds are checked on creation; an integer becomes a float if the setting is one."""
+
+    def __post_init__(self) -> None:
+        for name, setting in settings_of(type(self)).items():
+            object.__setattr__(self, name, setting.check(getattr(self, name), f"the setting {name}"))
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSettings(_Checked):
+    """How text becomes batches; `attn-zoo train --help` explains each setting.
+
+    Raises:
+        UserError: a setting of another type or out of bounds; settings that do not fit together.
+
+    Example:
+        >>> DataSettings(max_words=50).max_words
+        50
+    """
+
+    vocabulary_size: int | None = _field(
+        Whole(
+            default=8000,
+            help="vocabulary size; None keeps all tokens (word and char models only)",
+            optional=True,
+            least=SMALLEST_VOCABULARY,
+            most=1_000_000,
+        )
+    )
+    model_type: str = _field(
+        Choice(default="bpe", help="units that text is split into", choices=("bpe", "unigram", "word", "char"))
+    )
+    joint: bool = _field(Switch(default=False, help="share one vocabulary between both languages"))
+    byte_fallback: bool = _field(Switch(default=False, help="encode unknown characters as bytes"))
+    min_words: int = _field(
+        Whole(default=1, help="minimum words per training sentence, on either side", least=1, most=_WORDS)
+    )
+    max_words: int | None = _field(
+        Whole(
+            help="maximum words per training sentence, on either side; None for no limit",
+            optional=True,
+            least=1,
+            most=_WORDS,
+        )
+    )
+    max_length_ratio: float | None = _field(
+        Number(
+            help="maximum ratio of the longer side to the shorter, in words; None for no limit",
+            optional=True,
+            least=1,
+            most=1000,
+        )
+    )
+    drop_duplicates: bool = _field(Switch(default=False, help="drop repeated training pairs"))
+    drop_illegal_characters: bool = _field(
+        Switch(default=False, help="drop training pairs with control, private-use or undecodable characters")
+    )
+    truecase: str | None = _field(
+        Choice(
+            help="sides whose words take the case they have mid-sentence; translations begin with a capital again",
+            choices=("source", "target", "both"),
+            optional=True,
+        )
+    )
+    subword_sampling_nbest: int | None = _field(
+        Whole(
+            help="number of best segmentations from which each epoch draws one for a training sentence (unigram "
+            "models only); None always takes the best",
+            optional=True,
+            least=2,
+            most=_SEGMENTATIONS,
+        )
+    )
+    subword_sampling_alpha: float = _field(
+        Number(
+            default=_ALPHA,
+            help="exponent of their probabilities in subword sampling: 0 draws evenly, 1 by the model",
+            least=0,
+            most=100,
+        )
+    )
+    max_tokens: int = _field(
+        Whole(
+            default=100, help="maximum tokens per sentence, including start and end tokens", least=3, most=MOST_TOKENS
+        )
+    )
+    truncate_source: int | None = _field(
+        Whole(
+            help="tokens that longer source sentences are cut to, counted as for max_tokens and at most as many; None "
+            "leaves them out of training",
+            optional=True,
+            least=3,
+            most=MOST_TOKENS,
+        )
+    )
+    truncate_target: int | None = _field(
+        Whole(
+            help="likewise for target sentences; test scores compare with the whole ones",
+            optional=True,
+            least=3,
+            most=MOST_TOKENS,
+        )
+    )
+    truncate_keep: str = _field(
+        Choice(default=KEPT[0], help="part of a source sentence that stays when it is cut", choices=KEPT)
+    )
+    sentences_per_batch: int | None = _field(
+        Whole(
+            default=128,
+            help="sentence pairs per batch; None if tokens_per_batch is set",
+            optional=True,
+            least=1,
+            most=100_000,
+        )
+    )
+    tokens_per_batch: int | None = _field(
+        Whole(
+            help="maximum tokens per side of a batch, padding included; None if sentences_per_batch is set",
+            optional=True,
+            least=1,
+            most=10_000_000,
+        )
+    )
+    bucket_count: int = _field(Whole(default=6, help="maximum number of batch shapes", least=1, most=100))
+    task: str = _field(
+        Choice(default="translation", help="what is learned, which decides how it is scored", choices=tuple(TASKS))
+    )
+
+    def __post_init__(self) -> None:
+        """Check every setting, and that they fit together."""
+        super().__post_init__()
+        if (self.sentences_per_batch is None) == (self.tokens_per_batch is None):
+            raise UserError(
+                "set either sentences_per_batch or tokens_per_batch, and the other to None; received "
+                f"sentences_per_batch={self.sentences_per_batch}, tokens_per_batch={self.tokens_per_batch}."
+            )
+        if self.vocabulary_size is None and self.model_type not in ("word", "char"):
+            raise UserError(f"model_type={self.model_type!r} needs a vocabulary_size; received None.")
+        if self.byte_fallback and self.model_type == "word":
+            raise UserError(
+                "model_type='word' does not support byte_fallback: leave it out, or choose another model_type."
+            )
+        if self.subword_sampling_nbest is not None and self.model_type != "unigram":
+            raise UserError(
+                f"subword_sampling_nbest needs model_type='unigram', whose segmentations have probabilities; received "
+                f"model_type={self.model_type!r}."
+            )
+        if self.subword_sampling_nbest is None and self.subword_sampling_alpha != _ALPHA:
+            raise UserError(
+                f"subword_sampling_alpha={self.subword_sampling_alpha:g} has no effect without "
+                "subword_sampling_nbest: set it too, or leave both out."
+            )
+        if self.max_words is not None and self.max_words < self.min_words:
+            raise UserError(
+                f"max_words={self.max_words} is less than min_words={self.min_words}: no sentences would be left."
+            )
+
+    @property
+    def truncation(self) -> Truncation:
+        """What sentences are cut to."""
+        source, target = (one and min(one, self.max_tokens) for one in (self.truncate_source, self.truncate_target))
+        return Truncation(source, target, self.truncate_keep)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingSettings(_Checked):
+    """How a system is trained; `attn-zoo train --help` explains each setting.
+
+    Raises:
+        UserError: a setting of another type or out of bounds; settings that do not fit together.
+
+    Example:
+        >>> TrainingSettings(epochs=3, learning_rate=5e-4).epochs
+        3.0
+    """
+
+    epochs: float = _field(
+        Number(
+            default=10.0,
+            help="maximum number of epochs; may be fractional",
+            least=0,
+            most=10_000,
+            above=True,
+        )
+    )
+    budget: str | None = _field(
+        Budget(
+            help="length of the training in steps, target tokens, or minutes of steps without compilation; None trains "
+            "for epochs",
+            optional=True,
+        )
+    )
+    validations_per_epoch: int = _field(
+        Whole(default=4, help="validations per epoch; each ends a round", least=1, most=1000)
+    )
+    learning_rate: float = _field(Number(default=1e-3, help="peak learning rate of Adam", least=0, most=10, above=True))
+    schedule: str = _field(
+        Choice(
+            default="constant",
+            help="learning-rate schedule",
+            choices=("constant", "inverse_sqrt", "cosine", "halving", "plateau"),
+        )
+    )
+    warmup_steps: int = _field(
+        Whole(default=4000, help="warm-up steps of the inverse_sqrt and cosine schedules", least=1, most=_STEPS)
+    )
+    decay_start: int = _field(
+        Whole(default=16000, help="step at which the halving schedule first halves the rate", least=0, most=_STEPS)
+    )
+    decay_every: int = _field(Whole(default=4000, help="steps from one halving to the next", least=1, most=_STEPS))
+    plateau_factor: float = _field(
+        Number(
+            default=0.9,
+            help="factor that the plateau schedule multiplies the rate by",
+            least=0,
+            most=1,
+            above=True,
+            below=True,
+        )
+    )
+    plateau_patience: int = _field(
+        Whole(
+            default=2,
+            help="rounds without improvement before the plateau schedule lowers the rate",
+            least=0,
+            most=_ROUNDS,
+        )
+    )
+    clip_norm: float | None = _field(
+        Number(
+            default=1.0,
+            help="maximum global gradient norm; None disables clipping",
+            optional=True,
+            least=0,
+            most=1_000_000_000,
+            above=True,
+        )
+    )
+    label_smoothing: float = _field(rate("probability mass spread evenly over the vocabulary"))
+    accumulation_steps: int = _field(
+        Whole(default=1, help="parts a batch is split into, to save memory", least=1, most=10_000)
+    )
+    teacher_forcing: float = _field(
+        Number(default=1.0, help="initial probability of feeding the decoder the reference token", least=0, most=1)
+    )
+    teacher_forcing_end: float | None = _field(
+        Number(
+            help="final probability, reached after teacher_forcing_steps; None keeps it constant",
+            optional=True,
+            least=0,
+            most=1,
+        )
+    )
+    teacher_forcing_steps: int | None = _field(
+        Whole(help="steps over which teacher forcing decays linearly", optional=True, least=1, most=_STEPS)
+    )
+    best_by: str = _field(
+        Choice(
+            default="loss",
+            help="validation score that selects the best round",
+            choices=("loss", "bleu", "free_running_loss"),
+        )
+    )
+    bleu_sentences: int = _field(
+        Whole(
+            default=500,
+            help="number of validation sentences, from the first, translated for BLEU",
+            least=1,
+            most=1_000_000,
+        )
+    )
+    bleu_tokenize: str = _field(
+        Choice(default=_TOKENIZERS[0], help="tokeniser of sacrebleu for validation BLEU", choices=_TOKENIZERS)
+    )
+    patience: int | None = _field(
+        Whole(
+            help="rounds without improvement before training stops; None disables early stopping",
+            optional=True,
+            least=0,
+            most=_ROUNDS,
+        )
+    )
+    word_vectors_source: str | None = _field(
+        Text(help="text file of pretrained word vectors for the source embedding", optional=True, longest=_PATH)
+    )
+    word_vectors_target: str | None = _field(
+        Text(help="text file of pretrained word vectors for the target embedding", optional=True, longest=_PATH)
+    )
+    pretraining_rounds: int | None = _field(
+        Whole(
+            help="rounds before each further encoder layer is added (RNN only); None trains all from the start",
+            optional=True,
+            least=1,
+            most=_ROUNDS,
+        )
+    )
+
+    def __post_init__(self) -> None:
+        """Check every setting, and that they fit together."""
+        super().__post_init__()
+        if self.schedule == "cosine" and self.budget is not None and self.budget.endswith("min"):
+            raise UserError(
+                f"schedule='cosine' needs the number of steps, which budget={self.budget} does not give: set a budget "
+                "in steps or tokens, or another schedule."
+            )
+        if self.best_by != "bleu" and self.bleu_tokenize != _TOKENIZERS[0]:
+            raise UserError(
+                f"bleu_tokenize={self.bleu_tokenize} has no effect without best_by=bleu: set it too, or leave both out."
+            )
+        if self.best_by == "free_running_loss" and not self.samples_tokens:
+            raise UserError(
+                "best_by=free_running_loss is the loss of a decoder that is fed its own predictions: set "
+                "teacher_forcing below 1, or best_by=loss."
+            )
+        if self.teacher_forcing_end not in (None, self.teacher_forcing) and self.teacher_forcing_steps is None:
+            raise UserError(
+                f"teacher forcing decays from {self.teacher_forcing:g} to {self.teacher_forcing_end:g}, but over how "
+                "many steps is not set: set teacher_forcing_steps."
+            )
+
+    @property
+    def samples_tokens(self) -> bool:
+        """Whether the decoder is ever fed its own predictions."""
+        return self.teacher_forcing < 1 or self.teacher_forcing_end not in (None, 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchSettings(_Checked):
+    """How a system translates; `attn-zoo train --help` explains each setting.
+
+    Raises:
+        UserError: a setting of another type or out of bounds.
+
+    Example:
+        >>> SearchSettings(beams=12).beams
+        12
+    """
+
+    beams: int = _field(Whole(default=5, help="beam size; 1 is greedy search", least=1, most=MOST_BEAMS))
+    length_penalty: float = _field(
+        Number(default=1.0, help="exponent of the length penalty", least=0, most=HIGHEST_PENALTY)
+    )
+    batch_size: int = _field(Whole(default=64, help="sentences per batch of a search", least=1, most=10_000))
+    search_top_k: int | None = _field(
+        Whole(
+            help="source positions that a latent alignment sums over in search; 0 for all, None for the training value",
+            optional=True,
+            least=0,
+            most=MOST_TOKENS,
+        )
+    )
+
+
+def settings_of(part: type) -> dict[str, Setting]:
+    """Return the settings of one of the three classes above, by name."""
+    return {field.name: field.metadata["setting"] for field in dataclasses.fields(part)}

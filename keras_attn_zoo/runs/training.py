@@ -1,0 +1,356 @@
+"""Train a system into a run folder, or resume a run there."""
+
+import logging
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+
+from keras_attn_zoo.bodies.word_vectors import load_word_vectors
+from keras_attn_zoo.corpora.corpus import Corpus
+from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
+from keras_attn_zoo.data.encoded_text import EncodedText
+from keras_attn_zoo.data.shapes import EVALUATION_ROWS
+from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.devices import agreed, leader_first
+from keras_attn_zoo.evaluation.overlap_scores import check_references
+from keras_attn_zoo.evaluation.text_scores import bleu_key
+from keras_attn_zoo.runs.body_settings import longest_translation
+from keras_attn_zoo.runs.budget import amount, planned_steps
+from keras_attn_zoo.runs.memory import check_memory
+from keras_attn_zoo.runs.outline import outline
+from keras_attn_zoo.runs.precision import resolve
+from keras_attn_zoo.runs.preparation import (
+    PreparedData,
+    build_translator,
+    check_schedule,
+    check_system,
+    compile_translator,
+    described,
+    prepare_data,
+    prepare_subwords,
+    training_batches,
+)
+from keras_attn_zoo.runs.resuming import check_resumable
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.sentence_lengths import check_test_text, check_test_words
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.runs.tasks import TASKS
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import PathLike
+from keras_attn_zoo.support.messages import progress_bar
+from keras_attn_zoo.training.budget_callback import SpentBudget
+from keras_attn_zoo.training.callbacks import BestPreset, BLEUAtSteps, FreeRunningLoss, ValidationBLEU
+from keras_attn_zoo.training.progress import Progress
+from keras_attn_zoo.training.random_state import SeparateNoise, make_deterministic
+from keras_attn_zoo.training.resumable_state import ResumableState
+from keras_attn_zoo.training.run_log import RunLog
+
+_LOG = logging.getLogger(__name__)
+# Rounds of a run that ends by itself.
+_ENDLESS = sys.maxsize
+
+
+def train_system(
+    system: System,
+    corpus: Corpus,
+    folder: PathLike,
+    data_folder: PathLike | None = None,
+    resume: bool = False,
+    max_tokens: int | None = None,
+    bleu_after: Sequence[int] = (),
+    scoring: Mapping[str, Any] | None = None,
+    wait: bool = False,
+) -> RunFolder:
+    """Train a system on a corpus into a run folder.
+
+    With `resume=True`, an interrupted or killed run continues from its last
+    round, with the same results as an uninterrupted one.
+
+    Args:
+        system: a `System`; precision "auto" is that of the run to be resumed, or else what suits this machine.
+        corpus: a `Corpus`.
+        folder: the run folder.
+        data_folder: folder for subword models and caches; by default in the run folder.
+        resume: whether to resume the run in this folder.
+        max_tokens: maximum tokens of a test sentence; a longer one is refused before training. By default, as many
+            as a translation may have.
+        bleu_after: percentages of the planned steps after which the test text is translated, see `BLEUAtSteps`; what
+            is trained does not depend on it. Without effect if the budget is a time, as no steps are planned then.
+        scoring: how that text is scored, see `score_text`: `tokenize` and `lowercase`.
+        wait: whether to wait while another process is training in the folder, instead of raising.
+
+    Returns:
+        the `RunFolder`.
+
+    Raises:
+        UserError: bad settings or text; a folder that holds something else, or in which another process is training;
+            a run with a missing part; training that reaches NaN or infinity.
+
+    Example:
+        >>> train_system(SYSTEMS["uniform"], embedded_corpus(), "runs/uniform")  # doctest: +SKIP
+    """
+    check_system(system, max_tokens)
+    check_texts(system, corpus, max_tokens)
+    run = RunFolder(folder)
+    data_folder = data_folder or run.path / "data"
+    with run.lock(wait):
+        with leader_first():
+            run.check_free(resume, beside=("data",))
+            run.check_links()
+            run.remove_partials()
+        if system.precision == "auto":
+            own = agreed(run.system().precision if run.holds_run else None)
+            system = system.override(precision=own or resolve("auto"))
+        description = described(corpus, system.data)
+        with leader_first():
+            # Before anything is written: whoever gives another text by mistake finds all as it was.
+            check_resumable(run, system, description, corpus.test.rows())
+            key = description["fingerprint"]
+            subwords = prepare_subwords(corpus, system.data, data_folder, key)
+            check_with_subwords(system, corpus, subwords, max_tokens)
+            data = prepare_data(corpus, system.data, data_folder, key)
+        return _train(system, corpus, run, data, description, max_tokens, bleu_after, scoring or {})
+
+
+def _train(system, corpus, run, data, description, max_tokens, bleu_after, scoring):
+    """Train in a folder that this process has locked."""
+    training = system.training
+    batches, steps = check_training(system, data)
+    make_deterministic()
+    valid = evaluation_batches(
+        data.valid, sentences_per_batch=EVALUATION_ROWS, bucket_count=min(3, system.data.bucket_count)
+    )
+    rounds = _rounds(batches, steps)
+    watched, stopping = _watching(training, run)
+    state = ResumableState(run.state, batches, [*watched, *stopping])
+    ended = state.read()
+    translator = _translator_of_round(system, data, batches.round, steps)
+    state.check(translator, batches.round in _grows_at(system))
+    if batches.round == 0:
+        _load_vectors(translator, training)
+    run.create(system, {**description, "subwords": list(translator.preprocessor.models)}, corpus.test.rows())
+    # A budget ends by itself, and one of tokens not exactly when it is expected to.
+    last = rounds if rounds is not None and training.budget is None else _ENDLESS
+    if ended or batches.round >= last:
+        _check_grown(system, batches.round)
+        _LOG.info("training is already complete")
+        return run
+    callbacks = _scorers(system, corpus, data)
+    keys: dict[int, list[str]] = {}
+    # How many steps a budget of tokens allows is only known when it is spent.
+    by_tokens = training.budget is not None and amount(training.budget)[1] == "tokens"
+    at_end = [bleu_key(100, **scoring)] if by_tokens and 100 in bleu_after else []
+    for percent in bleu_after if steps is not None else ():
+        if (key := bleu_key(percent, **scoring)) not in at_end:
+            keys.setdefault(math.ceil(steps * percent / 100), []).append(key)
+    if keys or at_end:
+        first, *more = corpus.test.references
+        search = {"batch_size": system.search.batch_size, "max_tokens": max_tokens}
+        test = corpus.test.encoded(*data.subwords, truncation=system.data.truncation)
+        scores = {"more_references": more, "last": at_end, **search, **scoring}
+        callbacks.append(BLEUAtSteps(keys, batches, test, first, **scores))
+    # A run of a comparison has its seed and its point of the grid in its name.
+    label = run.path.name if run.path.name.startswith(f"{system.name}-") else system.name
+    with progress_bar(label, steps, "step", batches.round * len(batches)) as show:
+        log = RunLog(run.log, batches)
+        callbacks += [Progress(batches, rounds, label, show), log, *_budget(training, log), *watched]
+        while True:
+            later = range(batches.round + 1, last)
+            until = next((number for number in _grows_at(system) if number in later), last)
+            translator.fit(
+                **fit_arguments(batches),
+                epochs=until,
+                validation_data=as_fit_input(valid),
+                # No early stopping until the model has all its layers.
+                callbacks=[*callbacks, *(stopping if until == last else ()), state, SeparateNoise(system.seed)],
+                verbose=0,
+            )
+            if translator.stop_training or until == last:
+                # Until the next growth, all rounds have equally many layers.
+                _check_grown(system, batches.round + 1)
+                return run
+            # The larger model loads what was just saved, as it would if the run were resumed here.
+            state.read()
+            translator = _translator_of_round(system, data, until, steps)
+            state.check(translator, grown=True)
+
+
+def check_texts(system: System, corpus: Corpus, max_tokens: int | None = None) -> None:
+    """Raise if a system cannot be trained or scored on a text, as far as is known before subwords are trained.
+
+    Args:
+        system: a `System`.
+        corpus: a `Corpus`, of which the training text is not read.
+        max_tokens: see `train_system`.
+
+    Raises:
+        UserError: test sentences that are too long, or references that cannot be scored; a budget of steps that is too
+            short for the schedule.
+    """
+    room = max_tokens or longest_translation(system.data.max_tokens)
+    for name, text in _test_texts(corpus).items():
+        check_test_words(text, system, room, name)
+        check_references(TASKS[system.data.task].metrics, text.references, name)
+    if system.training.budget is not None:
+        number, unit = amount(system.training.budget)
+        check_schedule(system.training, int(number) if unit == "steps" else None)
+
+
+def check_with_subwords(
+    system: System,
+    corpus: Corpus,
+    subwords: tuple[Subwords, Subwords],
+    max_tokens: int | None = None,
+    tell: bool = True,
+) -> None:
+    """Raise if a system cannot be trained or scored on a text, as far as is known before that is encoded.
+
+    Args:
+        system, corpus, max_tokens: see `check_texts`.
+        subwords: those of `prepare_subwords`.
+        tell: whether to report the memory that training needs, if that was not known without the text.
+
+    Raises:
+        UserError: test sentences that are too long; more memory than the machine has.
+    """
+    room = max_tokens or longest_translation(system.data.max_tokens)
+    sizes = [one.vocabulary_size for one in subwords]
+    found = outline(system, *sizes)
+    for name, text in _test_texts(corpus).items():
+        check_test_text(text.encoded(*subwords, truncation=system.data.truncation), room, name, found.longest_sentence)
+    if system.data.vocabulary_size is None:
+        check_memory(system, found.parameters, sizes[1], tell)
+
+
+def _test_texts(corpus):
+    return {"test": corpus.test, **corpus.more_tests}
+
+
+def check_training(system: System, data: PreparedData) -> tuple[TranslationBatches, int | None]:
+    """Raise if a system cannot be trained on encoded text, as far as is known before its weights are created.
+
+    Args:
+        system: a `System`.
+        data: what `prepare_data` made of the text.
+
+    Returns:
+        the training batches, and how many steps are planned; None if the budget is a time.
+
+    Raises:
+        UserError: a training that is too short for its schedule, or for the layers that it adds one by one.
+    """
+    batches = training_batches(system, data)
+    steps = planned_steps(system.training, batches)
+    check_schedule(system.training, steps)
+    rounds = _rounds(batches, steps)
+    if rounds is not None:
+        _check_grown(system, rounds)
+    return batches, steps
+
+
+def _rounds(batches, steps):
+    """How many rounds so many steps are."""
+    return None if steps is None else math.ceil(steps / len(batches))
+
+
+def _scorers(system, corpus, data):
+    """Callbacks that score the validation text in other ways than Keras does.
+
+    They translate sentences after every round; where the decoder was fed its own predictions in training, they score
+    the pairs of the validation loss with these alone.
+    """
+    found = []
+    source, target = data.subwords
+    models = source.checksum, target.checksum
+    if system.training.best_by == "bleu":
+        pairs = list(corpus.splits.valid)[: system.training.bleu_sentences]
+        ids = data.valid.first_sources([one for one, _ in pairs], source)
+        text = system.data.truncation.cut_sources(EncodedText(ids, None, models))
+        # What is too long to be translated says nothing of the others.
+        longest = longest_translation(system.data.max_tokens)
+        fits = [i for i, one in enumerate(text.sources) if len(one) <= longest]
+        references = [pairs[i][1] for i in fits]
+        arguments = text.select(fits), references, system.search.batch_size
+        found.append(ValidationBLEU(*arguments, tokenize=system.training.bleu_tokenize))
+    if system.training.samples_tokens:
+        every = range(len(data.valid))
+        sources = [[*data.valid.source(i).tolist(), source.end] for i in every]
+        targets = [[*data.valid.target(i).tolist(), target.end] for i in every]
+        found.append(FreeRunningLoss(EncodedText(sources, targets, models), EVALUATION_ROWS))
+    return found
+
+
+def _watching(training, run):
+    """Callbacks that keep the best round and lower the learning rate, and callbacks that stop training."""
+    monitor, mode = f"val_{training.best_by}", "max" if training.best_by == "bleu" else "min"
+    watched, stopping = [BestPreset(run.best, monitor)], []
+    if training.schedule == "plateau":
+        watched.append(
+            keras.callbacks.ReduceLROnPlateau(
+                monitor, training.plateau_factor, training.plateau_patience, mode=mode, min_delta=0.0
+            )
+        )
+    if training.patience is not None:
+        stopping.append(keras.callbacks.EarlyStopping(monitor, patience=training.patience, mode=mode))
+    return watched, stopping
+
+
+def _budget(training, log):
+    """The callback that ends training when its budget is spent, if it has one."""
+    if training.budget is None:
+        return []
+    number, unit = amount(training.budget)
+    return [SpentBudget(log, "seconds", 60 * number) if unit == "min" else SpentBudget(log, unit, number)]
+
+
+def _check_grown(system, rounds):
+    """Raise if the encoder does not have all its layers after so many rounds."""
+    wanted, reached = system.sizes["encoder_layers"], _encoder_layers(system, rounds - 1)
+    if reached not in (None, wanted):
+        raise UserError(
+            f"with pretraining_rounds={system.training.pretraining_rounds}, the encoder has only {reached} of its "
+            f"{wanted} layers after {rounds} rounds: train for longer, or validate more often."
+        )
+
+
+def _encoder_layers(system, number):
+    """How many encoder layers are trained in a round; None if the system does not add them one by one."""
+    rounds = system.training.pretraining_rounds
+    return rounds and min(system.sizes["encoder_layers"], 1 + number // rounds)
+
+
+def _grows_at(system):
+    """The rounds that begin with more encoder layers than the previous one."""
+    rounds = system.training.pretraining_rounds
+    return [rounds * layers for layers in range(1, system.sizes["encoder_layers"])] if rounds else []
+
+
+def _translator_of_round(system, data, number, steps):
+    """The compiled translator that is trained in a round."""
+    layers = _encoder_layers(system, number)
+    stage = system if layers is None else system.override(encoder_layers=layers)
+    translator = build_translator(stage, data.subwords, system.data.max_tokens)
+    compile_translator(translator, system, steps)
+    return translator
+
+
+def _load_vectors(translator, training):
+    sides = (
+        (
+            training.word_vectors_source,
+            translator.backbone.source_embedding,
+            translator.preprocessor.source_tokenizer,
+        ),
+        (
+            training.word_vectors_target,
+            translator.backbone.target_embedding,
+            translator.preprocessor.tokenizer,
+        ),
+    )
+    for path, embedding, tokenizer in sides:
+        if path is not None:
+            found = load_word_vectors(embedding, tokenizer.get_vocabulary(), path)
+            _LOG.info("initialised %d of %d embeddings from %s", found, embedding.input_dim, path)

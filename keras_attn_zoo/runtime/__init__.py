@@ -1,0 +1,1 @@
+"""How models run: compiled functions, weights prepared for inference, batches in parallel."""

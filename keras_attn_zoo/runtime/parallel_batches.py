@@ -1,0 +1,131 @@
+"""Batches that run at once: what one leaves of the processor, as it waits for its threads, another uses."""
+
+import contextlib
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+import keras
+import numpy as np
+from keras import tree
+
+from keras_attn_zoo.data.shapes import pad_rows
+from keras_attn_zoo.support.processor import is_jax_on_cpu
+from keras_attn_zoo.support.types import TensorTree
+
+# Memory grows with them.
+_MOST = 4
+# A product of fewer rows takes hardly less time.
+_FEWEST_ROWS = 16
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def at_once() -> int:
+    """Return how many batches to run at once: one for each core under JAX on a CPU, up to a limit, and 1 elsewhere.
+
+    JAX divides a product among all cores. Those of a search are small, so that the cores wait for each other more than
+    a third of the time. TensorFlow and PyTorch hold Python's lock or divide their work better.
+
+    JAX's settings that hold in a `with` alone, such as `jax.debug_nans`, hold in one thread: under these, 1.
+    """
+    if not is_jax_on_cpu() or _has_settings_of_this_thread():
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(_MOST, cores)
+
+
+def _has_settings_of_this_thread():
+    import jax
+
+    elsewhere = {}
+    thread = threading.Thread(target=lambda: elsewhere.update(jax.config.values))
+    thread.start()
+    thread.join()
+    return elsewhere != jax.config.values
+
+
+def in_order(function: Callable[[_Item], _Result], items: Iterable[_Item], count: int) -> Iterator[_Result]:
+    """Yield the results of a function for all items, in their order, computing up to `count` of them at once.
+
+    The first error ends it; what has not begun by then is not run.
+
+    Example:
+        >>> list(in_order(len, ["a", "bb"], 2))
+        [1, 2]
+    """
+    if count == 1:
+        yield from map(function, items)
+        return
+    waiting: deque[Future[_Result]] = deque()
+    # Keras keeps the policy by thread.
+    policy = keras.config.dtype_policy()
+    with ThreadPoolExecutor(count, initializer=keras.config.set_dtype_policy, initargs=(policy,)) as threads:
+        try:
+            for item in items:
+                if len(waiting) == count:
+                    yield waiting.popleft().result()
+                waiting.append(threads.submit(function, item))
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for one in waiting:
+                one.cancel()
+
+
+def in_parts(function: Callable[..., TensorTree], count: Callable[[], int]) -> Callable[..., TensorTree]:
+    """Return a function of arrays that computes their rows in several parts at once, if these are not too small.
+
+    Every array of its result must have as many rows as the arguments, or a multiple.
+
+    Args:
+        function: function of arrays.
+        count: returns how many parts there may be; asked only if there are rows enough.
+    """
+
+    def run(*inputs):
+        rows = len(tree.flatten(inputs)[0])
+        parts = rows // _FEWEST_ROWS
+        if parts > 1:
+            parts = min(parts, count())
+        if parts < 2:
+            return function(*inputs)
+        size = -(-rows // parts)
+
+        def part(start):
+            return tree.map_structure(lambda x: pad_rows(x[start : start + size], size), inputs)
+
+        found = list(in_order(lambda start: function(*part(start)), range(0, rows, size), parts))
+        joined = tree.map_structure(lambda *arrays: np.concatenate(arrays), *found)
+        return tree.map_structure(lambda x: x[: len(x) * rows // (size * len(found))], joined)
+
+    return run
+
+
+class FirstCall:
+    """Has one thread make the first call of a function, which compiles it, as the others wait.
+
+    Example:
+        >>> first_call = FirstCall()
+        >>> with first_call.turn():
+        ...     pass
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._done = False
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Make a call, the first one alone; one that fails does not count."""
+        if not self._done:
+            with self._lock:
+                if not self._done:
+                    yield
+                    self._done = True
+                    return
+        yield

@@ -1,0 +1,1 @@
+"""Many runs: comparisons, the tables and findings of papers, and their pages."""

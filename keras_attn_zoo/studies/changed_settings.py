@@ -1,0 +1,82 @@
+"""In which settings the runs of a comparison differ from its systems, as they are at its scale."""
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.studies.paper_cells import Runs
+from keras_attn_zoo.studies.tabular import markdown_table
+from keras_attn_zoo.support.escapes import in_markdown
+
+# By setting: names of runs or systems, by the value of the comparison's system and that of the run.
+Changes: TypeAlias = dict[str, dict[tuple[str, str], list[str]]]
+
+
+def changes(pairs: Iterable[tuple[str, System, System]]) -> Changes:
+    """Return in what systems differ from those that they were made of.
+
+    Args:
+        pairs: the name, the original, and what was made of it.
+
+    Example:
+        >>> one = System("a", {})
+        >>> changes([("a", one, one.override(beams=4))])
+        {'beams': {('5', '4'): ['a']}}
+    """
+    found: Changes = {}
+    for name, theirs, own in pairs:
+        known, values = ({**one.values, "precision": one.precision} for one in (theirs, own))
+        for key in values.keys() & known.keys():
+            if values[key] != known[key]:
+                names = found.setdefault(key, {}).setdefault((_shown(known[key]), _shown(values[key])), [])
+                names.append(name)
+    return dict(sorted(found.items()))
+
+
+def changes_of(runs: Runs) -> Changes:
+    """Return in what the scored runs of a recipe, those of all language pairs, differ from its systems."""
+    original = runs.recipe.original or runs.recipe
+
+    def every():
+        for pair in runs.pairs:
+            for entry, its in original.of(pair).at(runs.recipe.scale).entries.items():
+                for folder in runs.folders(pair, entry):
+                    yield f"`{entry}`", its.system, RunFolder(folder).system()
+
+    return changes(every())
+
+
+def changes_table(runs: Runs) -> str:
+    """Return the settings of `changes_of` with both values, as Markdown; empty if there are none."""
+    recipe, found, rows = runs.recipe, changes_of(runs), []
+    every = {f"`{entry}`" for pair in runs.pairs for entry in recipe.entries if runs.folders(pair, entry)}
+    for key, values in found.items():
+        for (theirs, own), names in values.items():
+            # Where all are alike, none is named.
+            rows.append([f"`{key}`", theirs, own, "" if every <= {*names} else ", ".join(dict.fromkeys(names))])
+    if not rows:
+        return ""
+    scale = f" at the scale {recipe.scale}" if recipe.scale else ""
+    width = 4 if any(row[3] for row in rows) else 3
+    table = markdown_table(["setting", "recipe", "here", "of"][:width], [row[:width] for row in rows])
+    return f"In these settings they differ from the recipe's{scale}:\n\n{table}"
+
+
+def changes_line(found: Changes) -> str:
+    """Return the settings in a line; empty if there are none.
+
+    Example:
+        >>> changes_line({"beams": {("5", "4"): ["a"]}})
+        'Settings changed: beams=4 (5).'
+    """
+    parts = []
+    for key, values in found.items():
+        of = [f"{own} ({theirs})" for theirs, own in values]
+        parts.append(f"{key}={' or '.join(dict.fromkeys(of))}")
+    return in_markdown(f"Settings changed: {', '.join(parts)}.") if parts else ""
+
+
+def _shown(value: Any) -> str:
+    """A value of a setting as a cell."""
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else f"{value}"

@@ -1,0 +1,306 @@
+"""What the tables of papers show of a run: from its scores, its log and its translations."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from keras_attn_zoo.evaluation.multi_bleu import MultiBLEU, require_moses
+from keras_attn_zoo.evaluation.text_scores import NORMALIZED_TER, bleu_key, how_scored, score_text
+from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.tasks import METRICS
+from keras_attn_zoo.studies.paper_tables import BLEU_AFTER
+from keras_attn_zoo.studies.table import COLUMNS, steady_translation_seconds
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import kind_of
+from keras_attn_zoo.training.run_log import read_log
+
+_MULTI_BLEU = "Multi-BLEU"
+# What its tokeniser is for where no language pair is known.
+_USUAL_LANGUAGE = "en"
+
+
+@dataclasses.dataclass(frozen=True)
+class Scored:
+    """A run that was scored.
+
+    Attributes:
+        run: its folder.
+        split: name of the scores.
+        scores: what `score_run` found.
+        baseline: scores of the baseline's run under the same name, or None.
+        pair: its language pair, such as "en-de", or None.
+    """
+
+    run: RunFolder
+    split: str
+    scores: dict[str, Any]
+    baseline: dict[str, Any] | None = None
+    pair: str | None = None
+
+    @functools.cached_property
+    def rounds(self) -> list[dict[str, Any]]:
+        """The lines of the rounds in the log; none if there is no log."""
+        return [line for line in read_log(self.run.log) if "round" in line] if kind_of(self.run.log) else []
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """One number of a scored run.
+
+    Attributes:
+        value: function from a `Scored`. A missing score (KeyError, TypeError, ValueError) is an empty cell.
+        digits: behind the point, where the paper has no figure to go by.
+        unit: what stands behind the number.
+        test: metric and tokeniser of `compare_systems`, or None for what it does not test, see `tested`; without a
+            tokeniser, that of the run's scores.
+        sums: where it is a ratio of sums over sentences, the name of these in the run's folder; tested by them.
+        sign: 1 if a higher number is better, -1 if a lower one.
+        note: what has to be known of it; see `note_of`.
+        large: whether it is a count of the training text, the same for each system, and is shown as "5.9M".
+    """
+
+    value: Callable[[Scored], float]
+    digits: int = 1
+    unit: str = ""
+    test: tuple[str, str | None] | None = None
+    sums: str = ""
+    sign: int = 1
+    note: str = ""
+    large: bool = False
+
+
+@functools.lru_cache(maxsize=4)
+def _counts_of_text(folder, key, settings):
+    """How many sentences, running words and different words each side of an encoded training text has."""
+    from keras_attn_zoo.runs.preparation import encoded_training_text
+
+    text = encoded_training_text(folder, key, settings)
+    return {
+        side: {"sentences": len(text), "running words": len(ids), "vocabulary": np.count_nonzero(np.bincount(ids))}
+        for side, ids in (("source", text.source_ids), ("target", text.target_ids))
+    }
+
+
+def _of_text(count, side):
+    """A count of a side of the training text, which lies encoded beside the runs."""
+
+    def value(one):
+        folder, key = one.run.path.absolute().parent / "data", one.run.corpus()["fingerprint"]
+        return _counts_of_text(folder, key, one.run.system().data)[side][count]
+
+    return Measure(value, large=True, note=_OF_TEXT)
+
+
+def large(number: float) -> str:
+    """Write a count as tables of corpora do.
+
+    Example:
+        >>> large(45_000), large(5_900_000), large(160_000_000), large(96)
+        ('45k', '5.9M', '160M', '96')
+    """
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if number >= size:
+            value = number / size
+            return f"{value:.{0 if value >= 100 or value == round(value) else 1}f}{letter}"
+    return f"{number:.0f}"
+
+
+def _of_scores(column, **options):
+    return Measure(lambda one: COLUMNS[column].value(one.scores), **options)
+
+
+def _best(key, choose, scale=1, **options):
+    """The best of a figure of the log over all rounds."""
+    return Measure(lambda one: scale * choose(x for line in one.rounds if (x := line.get(key)) is not None), **options)
+
+
+def _language(pair):
+    return pair.rpartition("-")[2] if pair else _USUAL_LANGUAGE
+
+
+def _moses(pair):
+    return f"moses-{_language(pair)}"
+
+
+def _multi_bleu(one):
+    return _scored_again(one, "bleu", tokenize=_moses(one.pair))
+
+
+def _scored_again(one, metric, **how):
+    """What scores.json does not have, from the translations."""
+    translations, (first, *more) = one.run.read_translations(one.split)
+    how = {**how_scored(one.scores["text"]), **how}
+    return score_text(translations, first, metric, more_references=more, **how)[metric].score
+
+
+def _steps_per_second(scores):
+    return scores["training"]["steps_per_second"]
+
+
+def _relative_time(scores, baseline):
+    ours, its = ({**one["training"]} for one in (scores, baseline))
+    if any(ours.get(key) != its.get(key) for key in ("environment", "precision")):
+        raise ValueError("the baseline was trained under another backend, or in another precision")
+    return _steps_per_second(baseline) / _steps_per_second(scores)
+
+
+def _training_seconds(scores):
+    training = scores["training"]
+    if not training["steps"]:
+        raise ValueError("the log has no steps")
+    return training["seconds"] - training["compilation_seconds"]
+
+
+def _translation_seconds(scores):
+    seconds = steady_translation_seconds(scores)
+    if not seconds:
+        raise ValueError("the translation was not timed")
+    return seconds
+
+
+def _aer(key):
+    note = "AER: the end of the sentence and the full stop are left out"
+    return Measure(lambda one: 100 * one.scores["alignment"][key], sums=key, sign=-1, note=note)
+
+
+_FREE = "free-running: the decoder is fed its own predictions"
+_ROUND = "lowest, highest: of all rounds of training"
+_OF_TEXT = "words: subwords of the training text; vocabularies: how many different ones occur in it"
+MEASURES = {
+    "BLEU": _of_scores("BLEU", test=("bleu", None)),
+    _MULTI_BLEU: Measure(
+        _multi_bleu,
+        digits=2,
+        test=("bleu", "moses"),
+        note="BLEU (the paper's multi-bleu.perl): without smoothing, {tokenizer}",
+    ),
+    "TER": _of_scores("TER", test=("ter", None), sign=-1),
+    "TER, normalized": Measure(
+        lambda one: _scored_again(one, NORMALIZED_TER),
+        test=(NORMALIZED_TER, None),
+        sign=-1,
+        note="TER: normalized, that is, punctuation and each Chinese character are words of their own",
+    ),
+    **{name: _of_scores(name, test=(METRICS[name], None)) for name in ("ROUGE-1", "ROUGE-2", "ROUGE-L")},
+    "METEOR": _of_scores(
+        "METEOR",
+        test=(METRICS["METEOR"], None),
+        note="METEOR: of equal words and stems, without synonyms and paraphrases",
+    ),
+    "perplexity": _of_scores("perplexity", digits=2, sums="loss", sign=-1),
+    "accuracy": _of_scores("accuracy", sums="accuracy"),
+    "loss": Measure(lambda one: one.scores["loss"], digits=2, sums="loss", sign=-1),
+    "loss, free-running": Measure(
+        lambda one: one.scores["free_running"]["loss"], digits=2, sums="free_running_loss", sign=-1, note=_FREE
+    ),
+    **{
+        f"{count}, {side}": _of_text(count, side)
+        for count in ("sentences", "running words", "vocabulary")
+        for side in ("source", "target")
+    },
+    "AER": _aer("aer_without_full_stop"),
+    "AER, all layers": _aer("all_layers_aer_without_full_stop"),
+    "parameters": _of_scores("parameters", unit=" M", sign=-1),
+    "training time": Measure(lambda one: _training_seconds(one.scores), digits=0, sign=-1),
+    "translation time": Measure(lambda one: _translation_seconds(one.scores), sign=-1),
+    "training time of a step, relative": Measure(
+        lambda one: _relative_time(one.scores, one.baseline),
+        unit="x",
+        sign=-1,
+        note="training time: of a step, the median for each shape of batch, relative to the baseline's",
+    ),
+    "lowest training perplexity": _best("perplexity", min, digits=2, sign=-1, note=_ROUND),
+    "lowest training loss": _best("loss", min, digits=2, sign=-1, note=_ROUND),
+    "highest training accuracy": _best("accuracy", max, 100, digits=2, note=_ROUND),
+    "lowest validation perplexity": _best("val_perplexity", min, digits=2, sign=-1, note=_ROUND),
+    "highest validation accuracy": _best("val_accuracy", max, 100, digits=2, note=_ROUND),
+}
+
+
+def measure(name: str) -> Measure:
+    """Return one of `MEASURES`, or "BLEU after N% of the steps", of the test text.
+
+    Example:
+        >>> measure("training time of a step, relative").unit
+        'x'
+    """
+    if (found := BLEU_AFTER.fullmatch(name)) is None:
+        return MEASURES[name]
+    note = (
+        "BLEU by steps is of the test text, with the weights of that step; empty if training ended before, or had a "
+        "budget of minutes, or if it was scored again in another way"
+    )
+
+    def value(one):
+        key = bleu_key(int(found[1]), **how_scored(one.scores["text"]))
+        return next(line[key] for line in one.rounds if line.get(key) is not None)
+
+    return Measure(value, note=note)
+
+
+def tested(one: Measure, pair: str | None) -> tuple[str, str | None] | None:
+    """Return metric and tokeniser that a measure is tested with; for Multi-BLEU, the tokeniser of the target language.
+
+    Example:
+        >>> tested(measure("Multi-BLEU"), "en-lv")
+        ('bleu', 'moses-lv')
+    """
+    return (one.test[0], _moses(pair)) if one.test is not None and one.test[1] == "moses" else one.test
+
+
+def ratio_of(scores: dict[str, Any], sums: str) -> float:
+    """Return the score that is the ratio of sums with such a name, see `Measure.sums`.
+
+    Raises:
+        KeyError: there is none.
+
+    Example:
+        >>> ratio_of({"loss": 2.5, "alignment": {"aer_without_full_stop": 0.5}}, "aer_without_full_stop")
+        0.5
+    """
+    if sums == "free_running_loss":
+        return scores["free_running"]["loss"]
+    return (scores if sums in scores else scores["alignment"])[sums]
+
+
+def note_of(name: str, pair: str | None) -> str:
+    """Return what has to be known of a measure, for a language pair; of Multi-BLEU, also its tokeniser.
+
+    Example:
+        >>> "tok:moses-de-sacremoses" in note_of("Multi-BLEU", "en-de")
+        True
+    """
+    note = measure(name).note
+    if name != _MULTI_BLEU:
+        return note
+    return note.format(tokenizer=f"tok:{MultiBLEU(_language(pair)).tokenizer_signature}")
+
+
+def check_measures(names: Iterable[str]) -> None:
+    """Raise if the package that one of the measures needs is not installed.
+
+    Raises:
+        MissingPackageError: names it, and the command that installs it.
+
+    Example:
+        >>> check_measures(["BLEU", "Multi-BLEU"])
+    """
+    if _MULTI_BLEU in names:
+        require_moses()
+
+
+def number(name: str, one: Scored) -> float | None:
+    """Return what a run has for a measure, or None.
+
+    Raises:
+        UserError: a file of the run is damaged.
+    """
+    try:
+        return float(measure(name).value(one))
+    except UserError:
+        raise
+    except (OverflowError, KeyError, TypeError, ValueError, StopIteration, ZeroDivisionError):
+        return None

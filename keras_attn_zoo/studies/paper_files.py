@@ -1,0 +1,207 @@
+"""The tables of a paper, written from the runs in a folder: ours, and the paper's figures in brackets."""
+
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from keras_attn_zoo.runs.examples import best_translations
+from keras_attn_zoo.studies.changed_settings import changes_line, changes_of
+from keras_attn_zoo.studies.measures import large, measure, note_of
+from keras_attn_zoo.studies.paper_cells import Runs, Value
+from keras_attn_zoo.studies.paper_tables import Cell, Examples, PaperTable
+from keras_attn_zoo.studies.table import about_test
+from keras_attn_zoo.studies.tabular import Table, csv_text
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import write_json, write_text
+
+_LOG = logging.getLogger(__name__)
+# A figure of a paper, and the digits behind its point.
+DECIMALS, MOST_DIGITS = re.compile(r"[-+]?\d+(?:\.(\d+))?"), 2
+_BRACKETS = "the paper's figures are in brackets; a cell with only those was not run"
+_SPREAD = "mean ± standard deviation over seeds"
+
+
+def write_tables(runs: Runs) -> list[tuple[str, Table]]:
+    """Write a paper's tables to `tables.md`, `tables.tex`, `tables.csv` and `tables.json` in the folder of its runs.
+
+    They show all runs of the recipe's systems in the folder, of all language pairs and seeds, without those of a grid.
+
+    Args:
+        runs: the recipe's runs.
+
+    Returns:
+        the tables and their titles; none, and nothing is written, if the recipe has no tables or nothing was run.
+    """
+    recipe, out = runs.recipe, runs.out
+    if not recipe.tables or not runs.pairs:
+        return []
+    tables: list[tuple[str, Table]] = []
+    contents: list[dict[str, Any]] = []
+    for one in recipe.tables:
+        if isinstance(one, Examples):
+            found = _examples(one, runs)
+            if found is None:
+                continue
+            table, records = found
+        else:
+            table, records = _table(one, runs)
+        tables.append((f"{one.name}: {one.caption}", table))
+        contents.append({"table": one.name, "caption": one.caption, "notes": list(table.notes), "cells": records})
+    title = f"{recipe.title}: the paper's tables"
+    parts = [f"# {title}", *(part for name, table in tables for part in (f"## {name}", table.markdown()))]
+    in_print = [
+        table.latex(_in_print(one["table"], one["caption"])) for (_, table), one in zip(tables, contents, strict=True)
+    ]
+    parts += filter(None, [recipe.about_scale, changes_line(changes_of(runs))])
+    write_text(out / "tables.md", "\n\n".join(parts) + "\n")
+    write_text(out / "tables.tex", "\n\n".join(in_print) + "\n")
+    lines = [{"table": one["table"], **_line(record)} for one in contents for record in one["cells"]]
+    write_text(out / "tables.csv", csv_text(lines))
+    content = {"title": title, "scale": recipe.scale, "significance": runs.test, "tables": contents}
+    write_json(out / "tables.json", content)
+    _LOG.info("the paper's tables: %s", out / "tables.md")
+    return tables
+
+
+def _in_print(name, caption):
+    """The title of a table where tables have numbers of their own."""
+    return f"{caption} ({name} of the paper)" if name.startswith("Table ") else f"{name}: {caption}"
+
+
+def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
+    """A table as text, and its cells as plain data."""
+    rows, records = [], []
+    # In order.
+    notes: dict[str, None] = {}
+    texts: dict[str, None] = {}
+    tests: dict[str, None] = {}
+    marked: set[str] = set()
+    digits = _digits(table)
+    runs.without.clear()
+    for row, cells in zip(table.rows, table.cells(), strict=True):
+        shown = [row.title]
+        for cell in map(runs.counted_on, cells):
+            against = runs.against(table, cell)
+            value = runs.value(cell, against)
+            mark = _mark(table, value)
+            shown.append(_shown(table, cell, value, mark, digits))
+            records.append(_record(cell, runs, value, against, mark))
+            if value is not None:
+                for pair in runs.pairs_of(cell):
+                    notes[note_of(cell.measure, pair)] = None
+                    notes[about_texts(cell, runs, pair)] = None
+                    texts.update(dict.fromkeys(runs.texts_of(pair, cell.entry)))
+                    tests.update(dict.fromkeys(runs.tested_on(pair, cell.entry)))
+                notes[_SPREAD if value.spread is not None else ""] = None
+                if value.p_values and against is not None:
+                    marked.add(against.entry)
+        rows.append(shown)
+    ours = [f"our systems were trained on {'; '.join(texts)}"] if texts else []
+    if tests:
+        # A column has the name of the paper's.
+        ours.append(f"the test text of ours is {'; '.join(tests)}")
+    brackets = [_BRACKETS] if any(cell.figure for row in table.cells() for cell in row) else []
+    about = [*brackets, *ours, *filter(None, notes), *_about_marks(table, marked, runs), *table.notes]
+    return Table([table.corner, *(column.title for column in table.columns)], rows, about), records
+
+
+def _mark(table, value):
+    if value is None:
+        return ""
+    if table.dagger:
+        return "†" if value.differs(0.01, better=True) else ""
+    return "**" if value.differs(0.01) else "*" if value.differs(0.05) else ""
+
+
+def _digits(table):
+    """Digits behind the point of each measure: as many as the paper's figures have, but no more than anyone needs."""
+    found = {}
+    for cell in (cell for row in table.cells() for cell in row):
+        if printed := DECIMALS.match(cell.figure):
+            found[cell.measure] = max(found.get(cell.measure, 0), min(len(printed[1] or ""), MOST_DIGITS))
+    return found
+
+
+def _shown(table: PaperTable, cell: Cell, value: Value | None, mark: str, digits: Mapping[str, int]) -> str:
+    """The text of a cell; `digits` are those of measures that the paper has figures of."""
+    figure = f"[{cell.figure}]" if cell.figure else ""
+    if value is None:
+        return figure
+    wanted = measure(cell.measure)
+    places = digits.get(cell.measure, wanted.digits)
+    text = large(value.mean) if wanted.large else f"{value.mean:.{places}f}{wanted.unit}"
+    if value.spread is not None and not wanted.large:
+        text += f" ± {value.spread:.{places}f}"
+    if table.differences and value.difference is not None:
+        text += f" ({value.difference:+.{places}f})"
+    return f"{text}{mark} {figure}".rstrip()
+
+
+def about_texts(cell: Cell, runs: Runs, pair: str | None) -> str:
+    """Return a line on a cell of a language pair with several test texts; empty if it has one, or the cell another."""
+    first, *more = runs.recipe.tests_of(pair)
+    if not more or cell.split != first:
+        return ""
+    if runs.is_mean(cell, pair):
+        return f"{pair}: the mean of {first}, {', '.join(more)}; marks: on each of them"
+    return f"{cell.entry} ({pair}): of {first} alone, since {', '.join(more)} were not all scored"
+
+
+def _about_marks(table, marked, runs):
+    """Lines on the marks of a table, and on what could not be compared."""
+    if marked:
+        which = next(iter(marked)) if len(marked) == 1 else "its baseline"
+        means = (
+            f"†: better than {which}, p < 0.01" if table.dagger else f"*, **: differs from {which}, p < 0.05, p < 0.01"
+        )
+        yield f"{means}, with every seed; {about_test(runs.test)}"
+    for baseline in dict.fromkeys(runs.without.values()):
+        names = ", ".join(name for name, own in runs.without.items() if own == baseline)
+        yield f"no marks for {names}: the baseline {baseline} was not scored on the same text with the same seeds"
+
+
+def _record(cell, runs, value, against, mark):
+    """A cell as plain data."""
+    return {
+        "row": cell.row,
+        "column": cell.column,
+        "system": cell.entry or None,
+        "pairs": list(cell.pairs or filter(None, [runs.recipe.first_pair])),
+        "split": cell.split,
+        "measure": cell.measure,
+        "paper": cell.figure or None,
+        "values": [] if value is None else value.numbers,
+        "mean": None if value is None else value.mean,
+        "sd": None if value is None else value.spread,
+        "difference": None if value is None else value.difference,
+        "baseline": None if against is None else against.entry,
+        "p_values": [] if value is None else value.p_values,
+        "mark": mark,
+    }
+
+
+def _line(record: dict[str, Any]) -> dict[str, Any]:
+    """A cell's line of `tables.csv`."""
+    return {key: " ".join(map(str, value)) if isinstance(value, list) else value for key, value in record.items()}
+
+
+def _examples(wanted: Examples, runs: Runs) -> tuple[Table, list[dict[str, Any]]] | None:
+    """The best translations of a system; None if it was not run, or its test text is gone."""
+    run = runs.scored(wanted.entry)
+    if run is None:
+        return None
+    try:
+        found = best_translations(run)
+    except UserError as error:
+        _LOG.warning("%s has no examples: %s", wanted.name, error)
+        return None
+    rows, records = [], []
+    for one in found[: wanted.count]:
+        named = {"source": one.source, "reference": one.reference, wanted.entry: one.translation}
+        rows += [[sentence, name, ""] for name, sentence in named.items()]
+        rows[-1][-1] = f"{one.score:.1f}"
+        of = {"source": one.source, "reference": one.reference, "translation": one.translation}
+        records.append({"system": wanted.entry, "sentence": one.number, **of, "sentence BLEU": one.score})
+    notes = [f"of the {len(found)} sentences of the test text; of equal ones, the longest"]
+    return Table(["sentence", "of", "sentence BLEU"], rows, notes), records

@@ -1,0 +1,109 @@
+"""Scales of a comparison: the same systems in minutes, in hours, or as published."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from keras_attn_zoo.runs.system import System
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """A size of systems and of their training.
+
+    Attributes:
+        name: its name on the command line.
+        about: what it changes, in one line.
+        settings: settings of every system that has them; a system that groups tokens into batches keeps doing so.
+        layers: the most layers that an encoder and a decoder have. Decoders that are read from different layers have
+            as many as the highest of these.
+        corpus: sizes of the built-in corpus, for `embedded_corpus`; None if the text is given.
+        room: the tokens that a test sentence may have, if training sentences have fewer; None for as many as these.
+    """
+
+    name: str
+    about: str
+    settings: dict[str, Any]
+    layers: int | None = None
+    corpus: dict[str, int] | None = None
+    room: int | None = None
+
+
+def _widths(width, heads, ffn_dim):
+    """The widths of either body."""
+    rnn = {"embedding_dim": width, "hidden_dim": width, "readout_dim": None}
+    return {**rnn, "width": width, "num_heads": heads, "ffn_dim": ffn_dim}
+
+
+SCALES = {
+    scale.name: scale
+    for scale in (
+        Scale(
+            "smoke",
+            "tiny systems and 6 steps on a built-in corpus, to see that everything runs: scores and times mean nothing",
+            {
+                **_widths(16, heads=2, ffn_dim=32),
+                **{"vocabulary_size": 150, "min_words": 1, "max_words": None, "max_tokens": 24, "bucket_count": 1},
+                **{"sentences_per_batch": 16, "tokens_per_batch": None, "beams": 2, "batch_size": 32},
+                **{"budget": "6steps", "validations_per_epoch": 2, "warmup_steps": 5, "learning_rate": 3e-3},
+            },
+            layers=2,
+            corpus={"train": 96, "valid": 16, "test": 16, "max_words": 5, "words_per_kind": 3},
+        ),
+        Scale(
+            "small",
+            "at most three layers of width 256, more where attention is read from one in the middle, 8,000 subwords, "
+            "at most 10,000 steps: for 30,000 to 300,000 sentence pairs",
+            {
+                **_widths(256, heads=4, ffn_dim=1024),
+                **{"vocabulary_size": 8000, "max_tokens": 80},
+                **{"budget": "10000steps", "validations_per_epoch": 1, "patience": 8},
+                **{"warmup_steps": 1000, "decay_start": 4000, "decay_every": 1000},
+            },
+            layers=3,
+        ),
+        # Published test texts have some sentences that are longer than those that papers train on.
+        Scale("paper", "sizes, preparation of the text and length of training as published", {}, room=250),
+    )
+}
+
+
+def attended_layers(system: System) -> int:
+    """Return how many layers a decoder needs, as attention is read from one in the middle; 0 if it is not.
+
+    Example:
+        >>> attended_layers(System("a", {"attention_layer": 2}, body="transformer"))
+        3
+    """
+    attended = system.sizes.get("attention_layer", -1)
+    return attended + 1 if isinstance(attended, int) else 0
+
+
+def scaled(
+    system: System, scale: Scale, published: Mapping[str, Any] | None = None, others: Iterable[System] = ()
+) -> System:
+    """Return a system at a scale.
+
+    Args:
+        system: the system.
+        scale: the scale.
+        published: settings of the paper's own training, for the scale "paper".
+        others: systems that it is compared with: those whose attention is read from different layers are equally deep.
+
+    Example:
+        >>> scaled(System("a", {"hidden_dim": 1024, "encoder_layers": 6}), SCALES["small"]).sizes["encoder_layers"]
+        3
+    """
+    if scale.name == "paper":
+        return system.override(**system.understood(dict(published or {})))
+    sizes, layers = system.sizes, {}
+    # Text that is cut is long on purpose; only the built-in corpus is shorter still.
+    longer = {"max_tokens"} if system.data.truncate_source is not None and scale.corpus is None else set()
+    settings = {name: value for name, value in scale.settings.items() if name not in longer}
+    if scale.layers is not None:
+        needed = max(map(attended_layers, (system, *others))) if attended_layers(system) else 0
+        layers = {
+            "encoder_layers": min(sizes["encoder_layers"], scale.layers),
+            "decoder_layers": min(sizes["decoder_layers"], max(scale.layers, needed)),
+        }
+    return system.override(**system.understood({**settings, **layers}))

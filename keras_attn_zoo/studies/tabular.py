@@ -1,0 +1,94 @@
+"""A table of text, as Markdown and as LaTeX."""
+
+import csv
+import dataclasses
+import io
+from collections.abc import Collection, Mapping, Sequence
+
+from keras_attn_zoo.support.escapes import in_csv, in_latex, in_markdown
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Rows of cells below headings, and lines about them.
+
+    Attributes:
+        headings: of the columns.
+        rows: as many cells each.
+        notes: what has to be known to read it.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+
+    def markdown(self) -> str:
+        """Return the table, and its notes as a list."""
+        parts = [markdown_table(self.headings, self.rows), "\n".join(f"- {in_markdown(line)}" for line in self.notes)]
+        return "\n\n".join(part for part in parts if part)
+
+    def latex(self, caption: str) -> str:
+        """Return a floating table for LaTeX, no wider than the text; the notes are a part of the caption.
+
+        It needs the packages booktabs and graphicx.
+        """
+        lines = [" & ".join(map(in_latex, row)) + r" \\" for row in (self.headings, *self.rows)]
+        about = ". ".join(line.rstrip(".") for line in (caption, *self.notes))
+        return "\n".join(
+            [
+                r"\begin{table}",
+                r"  \centering",
+                r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{",
+                r"  \begin{tabular}{l" + "r" * (len(self.headings) - 1) + "}",
+                r"    \toprule",
+                f"    {lines[0]}",
+                r"    \midrule",
+                *(f"    {line}" for line in lines[1:]),
+                r"    \bottomrule",
+                r"  \end{tabular}}",
+                rf"  \caption{{{in_latex(about)}.}}",
+                r"\end{table}",
+            ]
+        )
+
+
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], text: Collection[str] = ()) -> str:
+    """Return a Markdown table whose columns also align in plain text.
+
+    Args:
+        headings, rows: of the columns.
+        text: headings of the columns that are aligned to the left, as the first one is.
+
+    Example:
+        >>> print(markdown_table(["a", "b"], [["x", "1"]]))
+        | a | b |
+        |---|--:|
+        | x | 1 |
+    """
+    left = [i == 0 or heading in text for i, heading in enumerate(headings)]
+    headings, *rows = ([in_markdown(str(cell), cell=True) for cell in line] for line in (headings, *rows))
+    widths = [max(len(line[i]) for line in (headings, *rows)) for i in range(len(headings))]
+
+    def line(cells):
+        columns = zip(cells, widths, left, strict=True)
+        return f"| {' | '.join(cell.ljust(width) if at else cell.rjust(width) for cell, width, at in columns)} |"
+
+    rule = f"|{'|'.join('-' * (width + 1) + ('-' if at else ':') for width, at in zip(widths, left, strict=True))}|"
+    return "\n".join([line(headings), rule, *map(line, rows)])
+
+
+def csv_text(lines: Sequence[Mapping[str, object]]) -> str:
+    """Return lines as CSV, with a column for whatever any of them has.
+
+    Example:
+        >>> print(csv_text([{"a": 1}, {"a": 2, "b": 3}]), end="")
+        a,b
+        1,
+        2,3
+    """
+    headings = list(dict.fromkeys(key for line in lines for key in line))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(map(in_csv, headings)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({in_csv(key): in_csv(value) for key, value in line.items()} for line in lines)
+    return text.getvalue()

@@ -1,0 +1,114 @@
+"""Optional packages: which are missing, and the command that installs them."""
+
+import importlib.util
+import sys
+
+from keras_attn_zoo.support.backends import BACKENDS, import_keras, take_installed_backend
+from keras_attn_zoo.support.errors import UserError
+
+# The modules that the extra `translate` installs, and the names of their packages.
+TRANSLATE = {
+    "keras_hub": "keras-hub",
+    "sentencepiece": "sentencepiece",
+    "sacrebleu": "sacrebleu",
+    "matplotlib": "matplotlib",
+    "tqdm": "tqdm",
+}
+# What that extra has besides, which some recipes need.
+_MOSES = {"sacremoses": "sacremoses"}
+# Those of the extras `corpora` and `tasks`.
+CORPORA = {"mtdata": "mtdata", "huggingface_hub": "huggingface_hub", "pyarrow": "pyarrow"}
+TASKS = {"rouge_score": "rouge-score", "nltk": "nltk"}
+EXTRAS = {"translate": {**TRANSLATE, **_MOSES}, "corpora": CORPORA, "tasks": TASKS}
+
+
+class MissingPackageError(UserError, ImportError):
+    """A package of an extra is not installed; the message has the command that installs it."""
+
+
+def require(*modules: str, user: str | None = None, backend: bool = False) -> None:
+    """Raise if modules of the extra `translate` are not installed.
+
+    Args:
+        *modules: names of modules in `TRANSLATE`; all of them if none are given.
+        user: what needs them, for the message.
+        backend: whether a backend is needed too: the message then names one if none is installed.
+
+    Raises:
+        MissingPackageError: names the packages and the command that installs them.
+
+    Example:
+        >>> require("keras_hub", "sentencepiece")
+    """
+    missing = [TRANSLATE[module] for module in modules or TRANSLATE if not is_installed(module)]
+    if not missing:
+        return
+    extra, instead = "translate", ""
+    if backend and not any(map(is_installed, BACKENDS)):
+        missing.append("a backend")
+        extra, instead = f"translate,{BACKENDS[0]}", f" (or {', '.join(BACKENDS[1:])} in place of {BACKENDS[0]})"
+    raise _missing(user or "this", missing, extra, instead)
+
+
+def require_of(extra: str, *modules: str, user: str) -> None:
+    """Raise if modules of one of the `EXTRAS` are not installed.
+
+    Args:
+        extra: its name.
+        *modules: names of its modules.
+        user: what needs them, for the message.
+
+    Raises:
+        MissingPackageError: see `require`.
+
+    Example:
+        >>> require_of("corpora", user="a local file")
+    """
+    missing = [EXTRAS[extra][module] for module in modules if not is_installed(module)]
+    if missing:
+        raise _missing(user, missing, extra)
+
+
+def _missing(user, packages, extra, instead=""):
+    return MissingPackageError(f"{user} needs {', '.join(packages)}: pip install 'keras-attn-zoo[{extra}]'{instead}.")
+
+
+def require_backend(hub: bool = False) -> None:
+    """Import Keras; raise if its backend is not installed, which Keras reports without a remedy.
+
+    If no backend was chosen and TensorFlow, which Keras would take, is not installed, Keras gets one that is.
+
+    Args:
+        hub: whether to import KerasHub too.
+
+    Raises:
+        MissingPackageError: names the backend, the command that installs it, and the installed backends.
+
+    Example:
+        >>> require_backend()
+    """
+    take_installed_backend()
+    try:
+        import_keras(hub)
+    except ModuleNotFoundError as error:
+        backend = (error.name or "").partition(".")[0]
+        if backend not in BACKENDS:
+            raise
+        others = ", ".join(name for name in BACKENDS if is_installed(name))
+        instead = f", or set KERAS_BACKEND to an installed one ({others})" if others else ""
+        raise MissingPackageError(
+            f"Keras needs its backend {backend}: pip install 'keras-attn-zoo[{backend}]'{instead}."
+        ) from error
+
+
+def is_installed(module: str) -> bool:
+    """Return whether a module can be imported.
+
+    Example:
+        >>> is_installed("keras_hub")
+        True
+    """
+    # A module that must not be imported is listed there as None.
+    if module in sys.modules:
+        return sys.modules[module] is not None
+    return importlib.util.find_spec(module) is not None

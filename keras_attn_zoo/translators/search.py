@@ -1,0 +1,205 @@
+"""A search on ids: a sampler runs the steps of a body."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import keras
+import keras_hub
+import numpy as np
+from keras import ops
+
+from keras_attn_zoo.data.shapes import grid_length, grid_rows, pad_rows
+from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
+from keras_attn_zoo.support.types import Tensor
+
+# The axis of target positions in the results of `search` and of `Translator.generate_step`.
+_TARGET_AXIS = {"token_ids": 2, "attention": 1, "decoder_token_ids": 1, "decoder_padding_mask": 1}
+# A logit whose probability is 0, finite in float16 too.
+_SUPPRESSED = -60_000.0
+
+Found = dict[str, np.ndarray]
+
+
+def search(
+    model: keras.Model,
+    inputs: dict[str, Tensor],
+    sampler: keras_hub.samplers.Sampler,
+    stop_token_ids: Sequence[int] | None,
+    top_k: int | None = None,
+    attention: bool = False,
+    trace: bool = False,
+    n_best: int | None = None,
+    limit: int | None = None,
+) -> dict[str, Tensor]:
+    """Translate a batch.
+
+    Args:
+        model: a `Translator`; its body and its variables are read.
+        inputs: "encoder_token_ids" and "encoder_padding_mask" `(batch, source)`; "decoder_token_ids" and
+            "decoder_padding_mask" `(batch, target)`, the beginnings of the translations, with room for the rest.
+        sampler: a `BeamSearch`, or another KerasHub sampler.
+        stop_token_ids: ids that end a translation; None for none.
+        top_k: source positions that a latent alignment sums over; see `TranslationBackbone.start_search`.
+        attention: whether to keep the scores of every step with the hypotheses; only with a `BeamSearch`.
+        trace: whether to record every position's candidates, with the scores of the beams that they continue; only with
+            a `BeamSearch`.
+        n_best: how many hypotheses are asked for, see `BeamSearch.search`; None for all.
+        limit: see there too.
+
+    Returns:
+        What `BeamSearch.search` returns, except its state, and if requested "attention"
+        `(batch * beams, target, heads, source)`. The "record" of a trace holds scores
+        `(batch, target, beams, heads, source)`. With another sampler, "token_ids" `(batch, 1, target)`.
+    """
+    prompt = inputs["decoder_token_ids"]
+    # Other samplers reorder the whole state.
+    beams = sampler.num_beams if searches_as_beam_search(sampler) else 1
+    constants, memory, state = model.backbone.start_search(
+        inputs["encoder_token_ids"], inputs["encoder_padding_mask"], prompt.shape[1], top_k, beams
+    )
+    cache = {"memory": memory, "by_sentence": state.pop("by_sentence", {}), "state": {"model": state}}
+    batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
+    heads, source = model.backbone.attention_heads, ops.shape(inputs["encoder_token_ids"])[1]
+    if trace:
+        cache["record"] = ops.zeros((batch, heads, source), dtype="float32")
+    if attention:
+        cache["state"]["attention"] = ops.zeros((batch, length, heads, source), dtype="float32")
+
+    def next(prompt, cache, index):
+        state = cache["state"]["model"]
+        if cache.get("by_sentence"):
+            state = {**state, "by_sentence": cache["by_sentence"]}
+        logits, scores, state = model.backbone.search_step(prompt[:, index - 1], cache["memory"], state, constants)
+        logits = _suppressed(model.backbone, logits, getattr(sampler, "renormalize", True))
+        by_sentence, state = state.pop("by_sentence", {}), {"model": state}
+        if attention:
+            state["attention"] = ops.slice_update(
+                cache["state"]["attention"], (0, index, 0, 0), ops.cast(scores[:, None], "float32")
+            )
+        record = {"record": ops.cast(scores, "float32")} if trace else {}
+        return logits, None, {"memory": cache["memory"], "by_sentence": by_sentence, "state": state, **record}
+
+    arguments: dict[str, Any] = {
+        "next": next,
+        "prompt": prompt,
+        "cache": cache,
+        "index": 1,
+        "mask": inputs["decoder_padding_mask"],
+        "stop_token_ids": stop_token_ids,
+        "model": model,
+    }
+    if not isinstance(sampler, BeamSearch):
+        return {"token_ids": sampler(**arguments)[:, None]}
+    # Samplers with a search of their own need not know of these.
+    if trace:
+        arguments["trace"] = True
+    if _searches_as(sampler, BeamSearch, PooledBeamSearch):
+        arguments |= {"n_best": n_best, "limit": limit}
+    found = sampler.search(**arguments)
+    state = found.pop("state")
+    return {**found, "attention": state["attention"]} if attention else found
+
+
+def _suppressed(backbone, logits, renormalize):
+    """The logits of a step, in which the suppressed tokens have no probability.
+
+    The others sum to 1 without them or, if `renormalize` is false, only with them.
+    """
+    if not renormalize:
+        logits = ops.log_softmax(ops.cast(logits, "float32"))
+    if not backbone.suppressed_tokens:
+        return logits
+    suppressed = np.isin(np.arange(backbone.target_vocabulary_size), backbone.suppressed_tokens)
+    return ops.where(suppressed, _SUPPRESSED, logits)
+
+
+def with_little_room(
+    run: Callable[[dict[str, np.ndarray]], Found], known_if_empty: bool = True
+) -> Callable[[dict[str, np.ndarray]], Found]:
+    """Return a search that first gives translations twice as much room as the sources take, instead of all.
+
+    A step reads all the room that there is for earlier positions. Sentences whose translations are not certain in
+    little room are searched once more.
+
+    Args:
+        run: function of the inputs of `search`, arrays, to its result, with a `limit`.
+        known_if_empty: whether nobody asks for the translation of a source that is an end token alone.
+    """
+
+    def call(inputs):
+        prompt, mask = inputs["decoder_token_ids"], inputs["decoder_padding_mask"].astype("bool")
+        length = prompt.shape[1]
+        given = np.flatnonzero(mask.any(axis=0)).max(initial=0)
+        little = grid_length(given + 2 * inputs["encoder_token_ids"].shape[1], length)
+        if little > length * 3 // 4:
+            return _without_certainty(run(inputs))
+        found = run({**inputs, "decoder_token_ids": prompt[:, :little], "decoder_padding_mask": mask[:, :little]})
+        certain = found["certain"]
+        if known_if_empty:
+            certain = certain | (inputs["encoder_padding_mask"].sum(axis=1) < 2)
+        found = {name: _padded(name, x, prompt) for name, x in _without_certainty(found).items()}
+        again = np.flatnonzero(~certain)
+        if len(again):
+            # Batches are filled up with copies of a row.
+            chosen, place = np.unique(_first_of_equal_rows(inputs)[again], return_inverse=True)
+            rows = grid_rows(len(chosen), len(prompt))
+            more = run({name: pad_rows(x[chosen], rows) for name, x in inputs.items()})
+            for name, x in found.items():
+                by_sentence = x.reshape(len(prompt), -1, *x.shape[1:])
+                by_sentence[again] = more[name].reshape(rows, *by_sentence.shape[1:])[place]
+        return found
+
+    return call
+
+
+def _without_certainty(found):
+    return {name: x for name, x in found.items() if name != "certain"}
+
+
+def _first_of_equal_rows(inputs):
+    """For every row, the number of the first of those before it that are equal to it without a break."""
+    count = len(next(iter(inputs.values())))
+    equal = [(x[1:] == x[:-1]).all(axis=tuple(range(1, x.ndim))) for x in inputs.values()]
+    begins = np.concatenate([[True], ~np.logical_and.reduce(equal)])
+    return np.maximum.accumulate(np.where(begins, np.arange(count), 0))
+
+
+def _padded(name, x, prompt):
+    """An array for all positions, which may be written to: where there was no room, the prompt or zeros."""
+    if (axis := _TARGET_AXIS.get(name)) is None:
+        return x.copy()
+    little, length = x.shape[axis], prompt.shape[1]
+    if name == "decoder_token_ids":
+        return np.concatenate([x, prompt[:, little:]], axis=1)
+    return np.pad(x, [(0, length - little if i == axis else 0) for i in range(x.ndim)])
+
+
+def searches_as_beam_search(sampler: keras_hub.samplers.Sampler) -> bool:
+    """Return whether a sampler is a `BeamSearch` without a search of its own."""
+    return _searches_as(sampler, BeamSearch)
+
+
+def _searches_as(sampler, *classes):
+    return isinstance(sampler, classes) and type(sampler).search in [one.search for one in classes]
+
+
+def needs_little_room(sampler: keras_hub.samplers.Sampler) -> bool:
+    """Return whether a sampler may search some sentences twice: not if it would draw other random numbers."""
+    return _searches_as(sampler, BeamSearch, PooledBeamSearch) and not sampler.variables
+
+
+def search_key(sampler: keras_hub.samplers.Sampler, top_k: int | None) -> tuple[Hashable, ...]:
+    """Return what tells the compiled function of a search from others: a sampler's settings may change at any time."""
+    return sampler, repr(sampler.get_config()), top_k
+
+
+def until_stop(token_ids: Tensor, prompt_mask: Tensor, stop_token_ids: Sequence[int] | None) -> Tensor:
+    """Return a mask that is true up to and including the first stop token outside the prompt."""
+    if not stop_token_ids:
+        return ops.ones_like(token_ids, dtype="bool")
+    stops = ops.zeros_like(token_ids, dtype="bool")
+    for stop in stop_token_ids:
+        stops = ops.logical_or(stops, token_ids == stop)
+    stops = ops.logical_and(stops, ops.logical_not(ops.cast(prompt_mask, "bool")))
+    before = ops.cumsum(ops.cast(stops, "int32"), axis=-1) - ops.cast(stops, "int32")
+    return before == 0

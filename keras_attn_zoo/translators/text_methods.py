@@ -1,0 +1,393 @@
+"""A translator's methods on text: translate, force given translations, score them.
+
+All take the same steps: from text to ids, batches of few shapes, a compiled function, results.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, overload
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attn_zoo.bodies.backbone import TranslationBackbone
+from keras_attn_zoo.data.encoded_text import EncodedText
+from keras_attn_zoo.data.shapes import grid_batches
+from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.runtime.compiled_functions import Programs
+from keras_attn_zoo.support.errors import UserError, check_counts, counted
+from keras_attn_zoo.support.types import Tensor
+from keras_attn_zoo.translators.forced_attention import attention_program
+from keras_attn_zoo.translators.preprocessor import SentenceTooLong, check_maximum, check_texts, check_token_count
+from keras_attn_zoo.translators.search import needs_little_room, search, search_key, with_little_room
+from keras_attn_zoo.translators.translations import (
+    ForcedDecoding,
+    Hypothesis,
+    ScoredTranslation,
+    pieces,
+    read_hypotheses,
+)
+
+# Several texts, as opposed to one string.
+Texts: TypeAlias = list[str] | tuple[str, ...] | np.ndarray
+Progress: TypeAlias = Callable[[int], None] | None
+
+
+class TextMethods:
+    """Mixin for a translator: its methods on text.
+
+    It needs the body, preprocessor, sampler and `Programs` of a `Translator`. Calls leave nothing on the translator,
+    so several threads may translate, force and score at once.
+    """
+
+    backbone: TranslationBackbone
+    preprocessor: Any
+    sampler: Any
+    search_top_k: int | None
+    token_losses: Callable[..., tuple[Tensor, Tensor, Tensor]]
+    _programs: Programs
+
+    def make_room(self, max_tokens: int) -> None:
+        """Set the maximum length of sentences and translations to `max_tokens`.
+
+        RNNs and sinusoidal positions work beyond the lengths seen in training, though less well; learned positions
+        and weight matrices over positions have a fixed length.
+
+        Args:
+            max_tokens: maximum tokens of a sentence, including start and end.
+
+        Raises:
+            UserError: not a number of tokens, more than 10,000, or more than the model's weights allow; no
+                preprocessor.
+
+        Example:
+            >>> translator.make_room(240)
+        """
+        self._check_preprocessor()
+        self._check_maximum(max_tokens)
+        self.preprocessor.encoder_sequence_length = self.preprocessor.decoder_sequence_length = int(max_tokens)
+
+    def _check_preprocessor(self):
+        if self.preprocessor is None:
+            raise UserError("this translator has no preprocessor and takes only ids: give it one, or give ids.")
+
+    def _check_maximum(self, tokens):
+        check_maximum(tokens)
+        self._check_weights_for(tokens)
+
+    def _check_weights_for(self, tokens):
+        check_token_count(tokens)
+        longest = self.backbone.longest_sentence
+        if longest is not None and tokens > longest:
+            raise UserError(
+                f"the model has weights for sentences of at most {longest} tokens, not for {tokens}: ask for fewer, or "
+                "train a model with a larger max_tokens."
+            )
+
+    def _check_top_k(self, top_k, name):
+        if top_k is None:
+            return
+        if type(top_k) is not int or top_k < 0:
+            raise UserError(f"{name} must be an integer, 0 for all positions; received {top_k!r}.")
+        if self.backbone.latent_head is None:
+            text = f"applies only to latent alignments, and this model has none: leave it out; received {top_k}."
+            raise UserError(f"{name} {text}", f"--top-k {text}")
+
+    def encode(self, sources: Texts | EncodedText, targets: Texts | None = None) -> EncodedText:
+        """Encode text as ids, once for several uses.
+
+        Use it if the same text is translated, scored and aligned, or translated repeatedly.
+
+        Args:
+            sources: a list of strings, or text that is already encoded.
+            targets: their translations, if any.
+
+        Returns:
+            An `EncodedText`, which `translate`, `force` and `score` accept instead of strings.
+
+        Raises:
+            UserError: anything other than strings; lists of unequal length; a sentence longer than the limit; text
+                that was encoded with other subword models; no preprocessor.
+
+        Example:
+            >>> text = translator.encode(["Guten Tag"], ["Hello"])
+            >>> translator.translate(text), translator.score(text)
+        """
+        return self._encode(sources, targets)
+
+    def _encode(self, sources, targets=None, name="sources"):
+        self._check_preprocessor()
+        if not isinstance(sources, EncodedText):
+            sources = check_texts(sources, name)
+        if targets is not None:
+            targets = check_texts(targets, "targets")
+            if len(sources) != len(targets):
+                raise UserError(
+                    f"received {len(sources)} sources but {len(targets)} targets: give the same number of each."
+                )
+        try:
+            return self.preprocessor.encode(sources, targets)
+        except SentenceTooLong as error:
+            longest = self.backbone.longest_sentence
+            raise SentenceTooLong(error.number, error.tokens, error.limit, error.what, longest) from None
+
+    @overload
+    def translate(
+        self,
+        sentences: str,
+        n_best: int = ...,
+        attention: bool = ...,
+        batch_size: int = ...,
+        max_length: int | None = ...,
+        progress: Progress = ...,
+        clock: Any = ...,
+        top_k: int | None = ...,
+    ) -> list[Hypothesis]: ...
+
+    @overload
+    def translate(
+        self,
+        sentences: Texts | EncodedText,
+        n_best: int = ...,
+        attention: bool = ...,
+        batch_size: int = ...,
+        max_length: int | None = ...,
+        progress: Progress = ...,
+        clock: Any = ...,
+        top_k: int | None = ...,
+    ) -> list[list[Hypothesis]]: ...
+
+    def translate(
+        self,
+        sentences: str | Texts | EncodedText,
+        n_best: int = 1,
+        attention: bool = False,
+        batch_size: int = 32,
+        max_length: int | None = None,
+        progress: Progress = None,
+        clock: Any = None,
+        top_k: int | None = None,
+    ) -> list[Hypothesis] | list[list[Hypothesis]]:
+        """Translate sentences; return hypotheses with scores and, on request, attention.
+
+        Sentences are batched by similar length into a few shapes, for each of
+        which a compiled backend compiles once. Translations first get twice the
+        room of their source; those that it does not suffice for are searched
+        again. Under JAX on a CPU, up to four batches run at once.
+
+        Args:
+            sentences: a list of strings, or one string, or what `encode` returned.
+            n_best: hypotheses per sentence, at most the number of beams.
+            attention: whether to return attention, as the search saw it.
+            batch_size: sentences per batch.
+            max_length: maximum tokens of a translation; by default the preprocessor's.
+            progress: function called with the number of sentences done, after every batch.
+            clock: a `CompilationClock`, which records the shapes and the seconds of every search; with one, batches run
+                one after the other.
+            top_k: source positions that a latent alignment sums over; 0 for all, None for what `compile` was given.
+
+        Returns:
+            For each sentence, a list of up to `n_best` `Hypothesis`, the best first; for a single string, only its
+            list, as with `generate`. An empty sentence has one translation, which is empty.
+
+        Raises:
+            UserError: anything other than strings; more hypotheses than beams; a sentence longer than the limit; a
+                `max_length` beyond 10,000, or beyond the model's weights; a `top_k` that is not a count, or of a model
+                without a latent alignment; no `BeamSearch`; no preprocessor.
+
+        Example:
+            >>> translator.translate(["Guten Tag"], attention=True)[0][0].attention
+        """
+        check_counts(n_best=n_best, batch_size=batch_size)
+        self._check_top_k(top_k, "top_k")
+        alone = isinstance(sentences, str)
+        text = self._encode([sentences] if alone else sentences, name="sentences")
+        sampler = self.sampler
+        if not isinstance(sampler, BeamSearch):
+            raise UserError("translate needs a BeamSearch: call compile(sampler='greedy' or 'beam') first.")
+        if n_best > sampler.num_beams:
+            raise UserError(
+                f"n_best={n_best} is more than {counted(sampler.num_beams, 'beam')}: search with more beams.",
+                f"--n-best {n_best} is more than {counted(sampler.num_beams, 'beam')}: set --beams {n_best}.",
+            )
+        if max_length is not None:
+            self._check_maximum(max_length)
+        preprocessor = self.preprocessor
+        stop = (preprocessor.tokenizer.end_token_id,)
+        top_k = self.search_top_k if top_k is None else top_k
+        limit = max_length or preprocessor.decoder_sequence_length
+        key = ("search", attention, n_best, limit, stop, *search_key(sampler, top_k))
+
+        def make():
+            return lambda inputs: search(self, inputs, sampler, stop, top_k, attention, n_best=n_best, limit=limit)
+
+        def pack(ids, width):
+            return (preprocessor.pack_search(ids, width, limit),)
+
+        def read(source, found, row):
+            return read_hypotheses(found, row, source, n_best, preprocessor)
+
+        around = with_little_room if needs_little_room(sampler) else None
+        options = {"progress": progress, "clock": clock, "around": around, "beams": sampler.num_beams}
+        results = self._in_batches((text.sources,), batch_size, key, make, pack, read, **options)
+        return results[0] if alone else results
+
+    @overload
+    def force(
+        self,
+        sources: str,
+        targets: str,
+        layers: Sequence[int] | str | None = ...,
+        batch_size: int = ...,
+        progress: Progress = ...,
+        heads: Sequence[int] | None = ...,
+    ) -> ForcedDecoding: ...
+
+    @overload
+    def force(
+        self,
+        sources: Texts | EncodedText,
+        targets: Texts | None = ...,
+        layers: Sequence[int] | str | None = ...,
+        batch_size: int = ...,
+        progress: Progress = ...,
+        heads: Sequence[int] | None = ...,
+    ) -> list[ForcedDecoding]: ...
+
+    def force(
+        self,
+        sources: str | Texts | EncodedText,
+        targets: str | Texts | None = None,
+        layers: Sequence[int] | str | None = None,
+        batch_size: int = 32,
+        progress: Progress = None,
+        heads: Sequence[int] | None = None,
+    ) -> ForcedDecoding | list[ForcedDecoding]:
+        """Force given translations; return the attention, for example to align words.
+
+        Args:
+            sources, targets: lists of equally many strings, or one string each; or what `encode` returned, alone.
+            layers: decoder layers, counted from 0, whose heads are returned one layer after the other; by default
+                the backbone's `attention_layer`. "posterior" is p(j|e_i) of a latent alignment: what a position is
+                aligned to, given its token.
+            batch_size: sentences decoded at once.
+            progress: function called with the number of sentences done, after every batch.
+            heads: heads of each layer to return, counted from 0; by default all.
+
+        Returns:
+            A list of `ForcedDecoding`, or one for a pair of strings.
+
+        Raises:
+            UserError: anything other than strings; lists of unequal length; a sentence longer than the limit; a layer
+                or a head that does not exist; the posterior of a model without a latent alignment; no preprocessor.
+
+        Example:
+            >>> translator.force(["Guten Tag"], ["Hello"])[0].attention
+        """
+        key, make = attention_program(self.backbone, layers)
+        rows = self.backbone.rows_of_heads(layers, heads)
+
+        def read(source, target, scores):
+            scores = scores if rows is None else scores[rows]
+            return ForcedDecoding(*self._pieces(source, target), scores[:, : len(target), : len(source)])
+
+        return self._along(sources, targets, batch_size, progress, key, make, read)
+
+    @overload
+    def score(
+        self,
+        sources: str,
+        targets: str,
+        free_running: bool = ...,
+        batch_size: int = ...,
+        progress: Progress = ...,
+    ) -> ScoredTranslation: ...
+
+    @overload
+    def score(
+        self,
+        sources: Texts | EncodedText,
+        targets: Texts | None = ...,
+        free_running: bool = ...,
+        batch_size: int = ...,
+        progress: Progress = ...,
+    ) -> list[ScoredTranslation]: ...
+
+    def score(
+        self,
+        sources: str | Texts | EncodedText,
+        targets: str | Texts | None = None,
+        free_running: bool = False,
+        batch_size: int = 32,
+        progress: Progress = None,
+    ) -> ScoredTranslation | list[ScoredTranslation]:
+        """Return the log-probabilities of given translations, token by token.
+
+        Use it to rescore another system's hypotheses, or for the perplexity of a text; see
+        `evaluation.likelihood.corpus_likelihood`.
+
+        Args:
+            sources, targets: lists of equally many strings, or one string each; or what `encode` returned, alone.
+            free_running: whether the decoder is fed its own predictions instead of the given tokens; only for an RNN
+                without a latent alignment.
+            batch_size: sentences scored at once.
+            progress: function called with the number of sentences done, after every batch.
+
+        Returns:
+            A list of `ScoredTranslation`, or one for a pair of strings.
+
+        Raises:
+            UserError: anything other than strings; lists of unequal length; a sentence longer than the limit;
+                `free_running` with a body that does not support it; no preprocessor.
+
+        Example:
+            >>> translator.score(["Guten Tag"], ["Hello"])[0].log_prob
+        """
+        if free_running and not self.backbone.can_run_free:
+            raise UserError("free_running needs an RNN without a latent alignment: leave it out.")
+
+        def losses(x, labels):
+            if free_running:
+                x = {**x, "teacher_forcing_mask": ops.zeros_like(labels, dtype="bool")}
+            return self.token_losses(x, labels, 0.0, training=False)[1:]
+
+        def read(source, target, losses):
+            nll, correct = (x[: len(target)] for x in losses)
+            return ScoredTranslation(*self._pieces(source, target), -nll, correct > 0)
+
+        return self._along(sources, targets, batch_size, progress, ("score", free_running), lambda: losses, read)
+
+    def _along(self, sources, targets, batch_size, progress, key, make, read):
+        """Run a function of inputs and labels over given translations.
+
+        Args:
+            sources, targets, batch_size, progress: see `force`.
+            key, make: see `Programs.run`.
+            read: function of the ids of a source and a target, and of the function's results for them.
+
+        Returns:
+            What `read` returns for each pair, or for the only one.
+        """
+        alone = isinstance(sources, str) and isinstance(targets, str)
+        check_counts(batch_size=batch_size)
+        text = self._encode([sources], [targets]) if alone else self._encode(sources, targets)
+        if text.targets is None:
+            raise UserError(f"targets must be a list of strings; received {targets!r}.")
+
+        def pack(*pairs_and_widths):
+            return self.preprocessor.pack_pairs(*pairs_and_widths)[:2]
+
+        def read_row(source, target, found, row):
+            return read(source, target, keras.tree.map_structure(lambda value: value[row], found))
+
+        results = self._in_batches((text.sources, text.targets), batch_size, key, make, pack, read_row, progress)
+        return results[0] if alone else results
+
+    def _in_batches(self, sides, batch_size, *arguments, **options):
+        """Run a function over encoded sentences, or over pairs of them; see `Programs.run_batches`."""
+        limits = (self.preprocessor.encoder_sequence_length, self.preprocessor.decoder_sequence_length)
+        batches = grid_batches([list(map(len, side)) for side in sides], limits[: len(sides)], batch_size)
+        return self._programs.run_batches(batches, sides, *arguments, **options)
+
+    def _pieces(self, source, target):
+        return pieces(self.preprocessor.source_tokenizer, source), pieces(self.preprocessor.tokenizer, target)
