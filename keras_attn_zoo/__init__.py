@@ -23,8 +23,11 @@ if TYPE_CHECKING:
         decoding,
         devices,
         evaluation,
+        kernels,
         layers,
+        presets,
         runs,
+        runtime,
         studies,
         training,
         translators,
@@ -43,8 +46,11 @@ _SUBPACKAGES = (
     "decoding",
     "devices",
     "evaluation",
+    "kernels",
     "layers",
+    "presets",
     "runs",
+    "runtime",
     "studies",
     "training",
     "translators",
@@ -54,7 +60,7 @@ _SUBPACKAGES = (
 _NAMES = {"BeamSearch": "decoding", "Translator": "translators", "get_attention": "layers"}
 _EARLIER_SUBPACKAGES = ("analysis", "experiments", "explore", "models", "synthetic")
 
-sys.meta_path.append(EarlierNames())
+sys.meta_path.insert(0, EarlierNames())
 
 __all__ = ["__version__", *_NAMES, *_SUBPACKAGES]
 

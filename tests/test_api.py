@@ -38,23 +38,25 @@ PUBLIC = {
         "attention",
         "get_attention",
     ],
-    "keras_attn_zoo.models": [
-        "ForcedDecoding",
-        "Hypothesis",
-        "MarianTokenizer",
+    "keras_attn_zoo.bodies": [
         "RNNBackbone",
         "RNNDecoder",
         "Readout",
-        "ScoredTranslation",
         "TokenEmbedding",
         "TransformerBackbone",
         "TransformerDecoderLayer",
         "TransformerEncoderLayer",
         "TransformerLayer",
+        "TranslationBackbone",
+    ],
+    "keras_attn_zoo.translators": [
+        "ForcedDecoding",
+        "Hypothesis",
+        "MarianTokenizer",
+        "ScoredTranslation",
         "TransformerPreprocessor",
         "TransformerTokenizer",
         "TransformerTranslator",
-        "TranslationBackbone",
         "TranslationPreprocessor",
         "TranslationTokenizer",
         "Translator",
@@ -195,7 +197,7 @@ def test_the_package_gives_its_parts_when_they_are_asked_for():
     for name in kaz.__all__:
         assert name in dir(kaz)
         assert getattr(kaz, name) is not None
-    assert kaz.Translator is importlib.import_module("keras_attn_zoo.models").Translator
+    assert kaz.Translator is importlib.import_module("keras_attn_zoo.translators").Translator
     assert kaz.layers.BahdanauAttention is importlib.import_module("keras_attn_zoo.layers").BahdanauAttention
     with pytest.raises(AttributeError, match="module 'keras_attn_zoo' has no attribute 'Translater'"):
         _ = kaz.Translater

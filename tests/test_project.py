@@ -50,23 +50,6 @@ def test_external_links_are_found_where_sphinx_does_not_look(monkeypatch, capsys
     assert capsys.readouterr().out == f"CITATION.cff: {broken}: status 404\n"
 
 
-WORD_LISTS = {"keras_attn_zoo/corpora/synthetic/lexicon.py", "keras_attn_zoo/corpora/synthetic/grammar.py"}
-WRITTEN = [
-    path
-    for folder in ("keras_attn_zoo", "recipes", "benchmarks", "presets", "tests", "docs", ".")
-    for pattern in ("*.py", "*.pyi", "*.md", "*.js", "*.css", "*.html", "*.toml")
-    for path in ((ROOT / folder).glob(pattern) if folder == "." else (ROOT / folder).rglob(pattern))
-    if "_build" not in path.parts
-]
-
-
-def test_no_file_is_above_400_lines():
-    """Word lists and the grammar apart."""
-    assert len(WRITTEN) > 200
-    lines = {path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines()) for path in WRITTEN}
-    assert {name for name, count in lines.items() if count > 400} <= WORD_LISTS
-
-
 REQUIREMENTS = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8")
 
 

@@ -3,7 +3,21 @@
 Commands share `parser`, `options` and `guard`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from keras_attn_zoo.cli.parser import Parser
+
+
+def build_parser() -> Parser:
+    """Return the parser of `attn-zoo`, with all its commands."""
+    # A recipe has a command line of its own, and needs none of the commands.
+    from keras_attn_zoo.cli import commands
+
+    return commands.build_parser()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -13,7 +27,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         >>> main(["systems"])  # doctest: +SKIP
         0
     """
-    from keras_attn_zoo.cli.attn_zoo import build_parser
     from keras_attn_zoo.cli.guard import guarded
 
     return guarded(build_parser(), None, arguments)

@@ -32,7 +32,8 @@ class EarlierNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     looks names up in the packages of today.
 
     Example:
-        >>> sys.meta_path.append(EarlierNames())
+        >>> EarlierNames().find_spec("keras_attn_zoo.models").name
+        'keras_attn_zoo.models'
     """
 
     def __init__(self) -> None:
@@ -68,9 +69,10 @@ class EarlierNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         homes = self._table[spec.name]
 
         def find(name: str) -> Any:
-            for home in homes:
+            # Others, `inspect` among them, ask every module for names such as `__file__`.
+            for home in () if name.startswith("__") else homes:
                 found = importlib.import_module(home)
-                if not name.startswith("__") and hasattr(found, name):
+                if hasattr(found, name):
                     return getattr(found, name)
             raise AttributeError(f"module {spec.name!r} has no attribute {name!r}")
 

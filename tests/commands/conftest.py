@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from keras_attn_zoo import cli
-from keras_attn_zoo.cli import process
+from keras_attn_zoo.cli import commands, process
 from keras_attn_zoo.runs.loading import load_translator
 
 SENTENCES = ["rot haus", "hund geht blau", "katze"]
@@ -46,8 +46,8 @@ def translations(trained):
 
 def act(monkeypatch, action):
     """Have the command `demo` do something else."""
-    command = dataclasses.replace(cli.COMMANDS[0], run=lambda options: action())
-    monkeypatch.setattr(cli, "COMMANDS", [command, *cli.COMMANDS[1:]])
+    command = dataclasses.replace(commands.COMMANDS[0], run=lambda options: action())
+    monkeypatch.setattr(commands, "COMMANDS", [command, *commands.COMMANDS[1:]])
 
 
 @pytest.fixture

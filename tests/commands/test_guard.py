@@ -15,7 +15,7 @@ import keras
 import pytest
 
 from keras_attn_zoo import cli
-from keras_attn_zoo.cli import process
+from keras_attn_zoo.cli import commands, process
 from keras_attn_zoo.support.backends import choose_backend
 from keras_attn_zoo.support.errors import UserError
 from tests.commands.conftest import act
@@ -95,8 +95,8 @@ def test_training_whose_output_nobody_reads_has_not_succeeded(attn_zoo, monkeypa
         raise BrokenPipeError
 
     act(monkeypatch, write)
-    demo, *others = cli.COMMANDS
-    monkeypatch.setattr(cli, "COMMANDS", [dataclasses.replace(demo, resumes=resumes), *others])
+    demo, *others = commands.COMMANDS
+    monkeypatch.setattr(commands, "COMMANDS", [dataclasses.replace(demo, resumes=resumes), *others])
     status, _, error = attn_zoo("demo")
     assert status == expected
     said = "attn-zoo: nobody reads the output any more.\nattn-zoo: stopped. Run the demonstration again to resume it.\n"
@@ -159,6 +159,7 @@ def test_a_process_is_stopped_twice_and_says_so_once():
     script = """
 import atexit, dataclasses, sys, time
 from keras_attn_zoo import cli
+from keras_attn_zoo.cli import commands
 def wait(text):
     print(text, flush=True)
     time.sleep(60)
@@ -167,7 +168,7 @@ def run(options):
         wait("begun")
     finally:
         wait("cleaning up")
-cli.COMMANDS[0] = dataclasses.replace(cli.COMMANDS[0], run=run)
+commands.COMMANDS[0] = dataclasses.replace(commands.COMMANDS[0], run=run)
 atexit.register(wait, "leaving")
 sys.argv = ["attn-zoo", "demo", "--backend", sys.argv[1]]
 sys.exit(cli.main())
@@ -322,7 +323,7 @@ def test_a_library_that_breaks_while_it_is_imported(attn_zoo, monkeypatch, tmp_p
 
 def test_a_configuration_that_keras_cannot_use(tmp_path):
     (tmp_path / "keras.json").write_text('{"floatx": "float12"}')
-    command = [sys.executable, "-m", "keras_attn_zoo.cli", "evaluate", str(tmp_path), "--stored"]
+    command = [sys.executable, "-m", "keras_attn_zoo", "evaluate", str(tmp_path), "--stored"]
     environment = {**os.environ, "KERAS_HOME": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and done.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""The command `attn-zoo`: its parser."""
+"""The commands of `attn-zoo`, and its parser."""
 
 import argparse
 from typing import Any
