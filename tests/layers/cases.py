@@ -183,7 +183,7 @@ def first_of_each(key, cases=CASES):
 
 def kind(case, layer):
     """The place, the base class that mechanisms share, whether weights follow from weights before, or from contexts."""
-    base = next(one for one in layer.__mro__ if ".layers.common." in one.__module__)
+    base = next(one for one in layer.__mro__ if ".layers.base." in one.__module__)
     own = [getattr(layer, name) is not getattr(AttentionLayer, name) for name in ("advance", "attend_once")]
     return case.place, base, *own
 
