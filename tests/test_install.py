@@ -73,7 +73,7 @@ def test_every_layer_works_with_keras_and_numpy_alone():
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("kaz.Translator", "keras_attn_zoo.models needs keras-hub, sentencepiece"),
+        ("kaz.Translator", "keras_attn_zoo.translators needs keras-hub, sentencepiece"),
         ("kaz.BeamSearch", "keras_attn_zoo.decoding needs keras-hub"),
         ("import keras_attn_zoo.evaluation.text_scores", "keras_attn_zoo.evaluation.text_scores needs sacrebleu"),
         (
@@ -148,7 +148,7 @@ def test_the_extras_bring_what_the_package_imports():
     extras = PROJECT["optional-dependencies"]
     assert names(PROJECT["dependencies"]) == ["keras", "numpy"]
     # KerasHub imports safetensors, without which it cannot convert a checkpoint, but does not bring it.
-    assert names(extras["translate"]) == [*EXTRAS["translate"].values(), "safetensors"]
+    assert names(extras["translate"]) == [*EXTRAS["translate"].values(), "safetensors", "filelock"]
     assert names(extras["tasks"]) == list(TASKS.values())
     assert names(extras["corpora"]) == list(CORPORA.values())
     assert extras["all"] == ["keras-attn-zoo[translate,tasks,corpora,jax,tensorflow,torch]"]

@@ -6,11 +6,9 @@ import os
 import subprocess
 import sys
 import threading
-import types
 
 import pytest
 
-from keras_attn_zoo.support import locks
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.locks import locked
 
@@ -56,27 +54,6 @@ def test_the_lock_of_a_process_that_has_ended_is_taken_over(tmp_path):
         (tmp_path / "run" / ".lock").write_text(left)
         with locked(tmp_path / "run"):
             assert json.loads((tmp_path / "run" / ".lock").read_text())["host"] == os.uname().nodename
-
-
-def test_locks_of_windows(tmp_path, monkeypatch):
-    """Its module locks a byte, and raises PermissionError where another process has locked it."""
-    held = set()
-
-    def locking(descriptor, mode, count):
-        assert (mode, count) == (2, 1) and os.lseek(descriptor, 0, os.SEEK_CUR) > 4096
-        place = os.fstat(descriptor).st_ino
-        if place in held:
-            raise PermissionError(13, "Permission denied")
-        held.add(place)
-
-    monkeypatch.setattr(locks, "fcntl", None)
-    monkeypatch.delattr(os, "O_NOFOLLOW")
-    monkeypatch.setitem(sys.modules, "msvcrt", types.SimpleNamespace(locking=locking, LK_NBLCK=2))
-    with locked(tmp_path / "run"):
-        with pytest.raises(UserError, match=rf"run is in use by process {os.getpid()}"), locked(tmp_path / "run"):
-            pass
-        assert (tmp_path / "run" / ".lock").stat().st_size < 4096
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_lock_that_is_a_link_overwrites_nothing(tmp_path):
