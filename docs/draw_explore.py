@@ -72,7 +72,7 @@ def latent(browser, page):
 
 def recurrent(browser, page):
     """Learned matrices of self-attention, of every layer and head."""
-    from tests.explore.panels import choose
+    from tests.viewing.panels import choose
 
     browser.open(page, 1000, 520)
     choose(browser, "place", "encoder")
@@ -139,7 +139,7 @@ def main():
     from keras_attn_zoo.support.backends import choose_backend
 
     choose_backend(None)
-    from tests.explore.chromium import Browser
+    from tests.viewing.chromium import Browser
 
     browser = Browser()
     try:

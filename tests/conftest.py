@@ -89,8 +89,8 @@ def encodings(monkeypatch):
 SPREAD = ("test_attention_laws.py", "test_attention_inputs.py", "test_attention_masks.py")
 # Folders whose tests say the same under every backend: what stands above models and search is text, files and numbers.
 ALIKE = {
-    *("tests", "analysis", "commands", "data", "evaluation", "experiments", "explore", "hostile", "synthetic"),
-    *("checkpoints", "unicode"),
+    *("tests", "viewing", "cli", "data", "evaluation", "runs", "studies", "corpora"),
+    *("hostile", "checkpoints", "unicode"),
 }
 
 

@@ -17,7 +17,7 @@ from keras_attn_zoo.support.escapes import in_csv, in_html, in_latex, in_markdow
 from keras_attn_zoo.support.messages import shown
 from keras_attn_zoo.viewing.canvas import wrapped
 from keras_attn_zoo.viewing.page import Page
-from tests.explore import samples
+from tests.viewing import samples
 
 # Each is what some target would do something for.
 HOSTILE = [

@@ -269,7 +269,7 @@ def reason(error: BaseException) -> str | None:
 def _unnamed(error):
     """What an error without the name of a file is of, if that is known: commands write no files by themselves."""
     *_, (module, _) = _frames(error)
-    return " standard output" if module.startswith(f"{__package__}.commands.") else ""
+    return " standard output" if module.startswith(f"{__package__}.") else ""
 
 
 def _frames(error):

@@ -13,7 +13,7 @@ from typing import Any
 
 from keras_attn_zoo.support.escapes import printable
 
-PACKAGE = logging.getLogger(__package__)
+PACKAGE = logging.getLogger("keras_attn_zoo")
 # The bars currently drawn.
 _BARS: list[Any] = []
 

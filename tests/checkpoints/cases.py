@@ -1,6 +1,6 @@
 """Values that the fields of a checkpoint are tried with, other than those that change nothing."""
 
-from tests.models.marian_checkpoint import vocabulary
+from tests.translators.marian_checkpoint import vocabulary
 
 _PIECES = (("▁TUTU", 0), ("<pad>", 0), ("<pad>", 1))
 # Ids of the tiny checkpoint: a piece that translations have, the padding, and the first id without a piece.

@@ -14,7 +14,7 @@ from keras_attn_zoo.data.encoded_text import encode_sentences
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import Translator
 from tests.checkpoints.cases import SPARE
-from tests.models import marian_checkpoint
+from tests.translators import marian_checkpoint
 
 # With what a token that was added may be: alone, at either end, inside a word, beside another.
 TEXTS = [

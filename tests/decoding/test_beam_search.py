@@ -10,8 +10,8 @@ from keras import ops
 
 from keras_attn_zoo.decoding import BeamSearch, length_penalty
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE
+from tests.bodies.reference import log_softmax
 from tests.decoding.literal_search import literal_beam_search, penalty
-from tests.models.reference import log_softmax
 
 START, STOP, OTHER_STOP = 2, 3, 1
 VOCABULARY = 4

@@ -15,7 +15,7 @@ import threading
 import zipfile
 from urllib.parse import unquote
 
-from tests.experiments import catalogue_server
+from tests.corpora import catalogue_server
 from tests.tiny_run import make_pairs
 
 PRESET = "tiny_de_en"

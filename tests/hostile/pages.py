@@ -147,7 +147,7 @@ def _served(behind):
     from keras_attn_zoo.viewing.page import Page
     from keras_attn_zoo.viewing.page_access import Access
     from keras_attn_zoo.viewing.page_server import PageServer
-    from tests.explore import samples
+    from tests.viewing import samples
 
     def examine(sentence, target):
         one = samples.sentence(gold=None)

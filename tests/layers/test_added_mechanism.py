@@ -41,8 +41,8 @@ BY_MECHANISM = (
     "tests/layers/test_dropout_in_steps.py",
     "tests/layers/test_normalizers.py",
     "tests/layers/test_registry.py",
-    "tests/models/test_rnn_backbone.py",
-    "tests/models/test_transformer_backbone.py",
+    "tests/bodies/test_rnn_backbone.py",
+    "tests/bodies/test_transformer_backbone.py",
     "tests/strangers/test_calls.py",
     "tests/test_api.py",
 )

@@ -9,7 +9,7 @@ from keras_attn_zoo.layers import MultiHeadAttention
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import Translator
 from tests import tiny
-from tests.models.reference import ReferenceTranslator
+from tests.bodies.reference import ReferenceTranslator
 from tests.training.toy import fit_once, global_norm, toy, toy_batch, toy_gradients, weights_of
 
 BACKEND = keras.config.backend()

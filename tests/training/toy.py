@@ -5,7 +5,7 @@ import numpy as np
 
 from keras_attn_zoo.bodies import TokenEmbedding
 from keras_attn_zoo.training.train_step import PerTokenTraining
-from tests.models.reference import log_softmax
+from tests.bodies.reference import log_softmax
 from tests.weights import fill_weights
 
 VOCABULARY, WIDTH = 11, 4

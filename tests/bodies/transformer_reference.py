@@ -1,0 +1,169 @@
+"""The Transformer translator in NumPy float64: one sentence, one layer, one equation at a time."""
+
+import numpy as np
+
+from tests.bodies.reference_mixture import log_lexicon, log_mixture
+from tests.layers.equations import by_position, normalizing_by
+from tests.layers.references import REFERENCES
+from tests.layers.references.recurrent_attention import refined
+
+DEFAULTS = {
+    "num_heads": 2,
+    "encoder_attention": "multi_head",
+    "decoder_attention": "multi_head",
+    "cross_attention": "multi_head",
+    "normalization": "post",
+    "encoder_positions": "sine",
+    "decoder_positions": "sine",
+    "tie_embeddings": "none",
+    "attention_layer": -1,
+    "output": "softmax",
+    "marginalization": "exact",
+    "top_k": None,
+}
+
+
+def sine(length, width):
+    positions = np.zeros((length, width))
+    for i in range(length):
+        for k in range(width):
+            angle = i / 10000 ** (2 * (k // 2) / width)
+            positions[i, k] = np.cos(angle) if k % 2 else np.sin(angle)
+    return positions
+
+
+class ReferenceTransformer:
+    """A translator of the weights and arguments of a `TransformerBackbone`, for one sentence without padding."""
+
+    def __init__(self, weights, width, encoder_layers, decoder_layers, **arguments):
+        self.weights = {path: np.asarray(value, "float64") for path, value in weights.items()}
+        self.width = width
+        self.layers = {"encoder": encoder_layers, "decoder": decoder_layers}
+        for name, value in {**DEFAULTS, **arguments}.items():
+            setattr(self, name, value)
+
+    def under(self, path):
+        """Weights below a path, by the rest of their names."""
+        return {p.removeprefix(f"{path}/"): w for p, w in self.weights.items() if p.startswith(f"{path}/")}
+
+    def norm(self, path, x):
+        gamma, beta = self.weights[f"{path}/gamma"], self.weights[f"{path}/beta"]
+        mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+        return gamma * (x - mean) / np.sqrt(variance + 1e-5) + beta
+
+    def part(self, layer, name, x, function):
+        norm = f"{layer}/{name}_norm"
+        if self.normalization == "pre":
+            return x + function(self.norm(norm, x))
+        return self.norm(norm, x + function(x))
+
+    def feed_forward(self, layer, x):
+        w = self.under(layer)
+
+        def network(x):
+            hidden = np.maximum(x @ w["ffn_hidden/kernel"] + w["ffn_hidden/bias"], 0)
+            return hidden @ w["ffn_output/kernel"] + w["ffn_output/bias"]
+
+        return self.part(layer, "ffn", x, network)
+
+    def embed(self, side, ids):
+        table = self.weights[f"{'target' if self.tie_embeddings == 'all' else side}_embedding/embeddings"]
+        x = np.sqrt(self.width) * table[ids]
+        stack = {"source": "encoder", "target": "decoder"}[side]
+        kind = getattr(self, f"{stack}_positions")
+        if kind == "sine":
+            x = x + sine(len(ids), self.width)
+        if kind == "learned":
+            x = x + self.weights[f"{stack}_positions/embeddings"][: len(ids)]
+        return x
+
+    def attend(self, place, number, path, query, value, mask):
+        """Context and scores of one layer's attention."""
+        name = getattr(self, f"{place}_attention")
+        name = name[number] if isinstance(name, list) else name
+        arguments = name if isinstance(name, dict) else {}
+        name = name["attention"] if isinstance(name, dict) else name
+        if name == "recurrent":
+            attend = by_position(self.shared_matrices(place, number, arguments))
+        elif name == "gaussian":
+            offsets = (-1, 1) if place == "encoder" else (-1, 0)
+            attend = by_position(lambda w, i, j, n: -0.5 * (j - i - offsets[n % 2]) ** 2)
+        else:
+            attend = REFERENCES[name].attend
+        heads = REFERENCES[name].num_heads
+        mask = np.repeat(mask[None], heads, axis=0)
+        with normalizing_by(arguments.get("normalizer", "softmax")):
+            return attend(self.under(path), query, value, value, mask, np.ones(len(value), dtype=bool))
+
+    def shared_matrices(self, place, number, arguments):
+        matrices = self.weights[f"{place}_initial_attention/matrices"]
+        if place == "decoder":
+            matrices = np.tril(matrices)
+        names = getattr(self, f"{place}_attention")
+        names = names[: number + 1] if isinstance(names, list) else [names] * (number + 1)
+        for name in names:
+            if name == "recurrent" or (isinstance(name, dict) and name["attention"] == "recurrent"):
+                matrices = refined(matrices, self.under(f"{place}_transition"), **{
+                    key: arguments.get(key, True) for key in ("normalize", "residual")
+                })  # fmt: skip
+        return lambda weights, i, j, n: matrices[n, i, j]
+
+    def encode(self, ids):
+        """Encoder outputs, and the scores of every layer."""
+        x, scores = self.embed("source", ids), []
+        everything = np.ones((len(ids), len(ids)), dtype=bool)
+        for number in range(self.layers["encoder"]):
+            layer = f"encoder_{number}"
+
+            def attention(x, number=number, layer=layer):
+                context, one = self.attend("encoder", number, f"{layer}/attention", x, x, everything)
+                scores.append(one)
+                return context
+
+            x = self.feed_forward(layer, self.part(layer, "attention", x, attention))
+        return (self.norm("encoder_norm", x) if self.normalization == "pre" else x), scores
+
+    def decode(self, source, target):
+        """Outputs, logits, and the scores of every layer's self- and cross-attention, along a target."""
+        h, _ = self.encode(source)
+        x, self_scores, cross_scores = self.embed("target", target), [], []
+        triangle = np.tril(np.ones((len(target), len(target)), dtype=bool))
+        everything = np.ones((len(target), len(source)), dtype=bool)
+        for number in range(self.layers["decoder"]):
+            layer = f"decoder_{number}"
+
+            def self_attention(x, number=number, layer=layer):
+                context, one = self.attend("decoder", number, f"{layer}/self_attention", x, x, triangle)
+                self_scores.append(one)
+                return context
+
+            def cross_attention(x, number=number, layer=layer):
+                context, one = self.attend("cross", number, f"{layer}/cross_attention", x, h, everything)
+                cross_scores.append(one)
+                return context
+
+            x = self.part(layer, "self_attention", x, self_attention)
+            x = self.part(layer, "cross_attention", x, cross_attention)
+            x = self.feed_forward(layer, x)
+        if self.normalization == "pre":
+            x = self.norm("decoder_norm", x)
+        if self.output == "latent":
+            logits = self.mixture(target, h, x, cross_scores)
+        elif self.tie_embeddings == "none":
+            logits = x @ self.weights["output_projection/kernel"].T + self.weights["output_projection/bias"]
+        else:
+            logits = x @ self.weights["target_embedding/embeddings"].T
+        return x, logits, self_scores, cross_scores
+
+    def of_layer(self, cross_scores):
+        return np.concatenate(cross_scores) if self.attention_layer == "all" else cross_scores[self.attention_layer]
+
+    def mixture(self, target, encoded, states, cross_scores):
+        tied = self.tie_embeddings != "none"
+        matrix = self.weights["target_embedding/embeddings" if tied else "latent_alignment_head/kernel"]
+        heads = self.of_layer(cross_scores)
+        embedded = self.weights["target_embedding/embeddings"][target] * np.sqrt(self.width)
+        return np.array([
+            log_mixture(prior, log_lexicon(self.weights, matrix, *parts, encoded), self.top_k)
+            for *parts, prior in zip(embedded, states, heads.mean(0), strict=True)
+        ])  # fmt: skip

@@ -1,0 +1,170 @@
+"""`attn-zoo translate`: arguments, files and streams."""
+
+import contextlib
+import io
+import os
+import queue
+import sys
+import threading
+
+import pytest
+
+from keras_attn_zoo.cli import translate
+from tests.cli.conftest import SENTENCES
+
+
+@pytest.mark.every_backend
+@pytest.mark.slow_compiled
+def test_translate_argument_file_and_pipe_agree(attn_zoo, trained, translations, tmp_path, monkeypatch):
+    assert attn_zoo("translate", trained, *SENTENCES) == (0, "".join(f"{t}\n" for t in translations), "")
+    # An option between model and sentences, and an empty line, which stays one.
+    status, output, _ = attn_zoo("translate", trained, "--beams", 2, SENTENCES[0], " ", SENTENCES[2])
+    assert (status, output.split("\n")) == (0, [translations[0], "", translations[2], ""])
+    (tmp_path / "in.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
+    assert attn_zoo("translate", trained, "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt")[:2] == (
+        0,
+        "",
+    )
+    assert (tmp_path / "out.txt").read_text(encoding="utf-8").splitlines() == translations
+    text = "\n".join(SENTENCES)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text.encode()))))
+    assert attn_zoo("translate", trained)[1].splitlines() == translations
+
+
+class Endless(io.RawIOBase):
+    """A pipe that never ends: the same bytes again and again."""
+
+    def __init__(self, data):
+        self.data, self.taken = data, 0
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        assert self.taken < 1 << 25, "read on and on"
+        self.taken += (count := min(len(buffer), len(self.data)))
+        buffer[:count] = self.data[:count]
+        return count
+
+
+def standard_input(monkeypatch, raw):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(raw)))
+
+
+class Heard(io.StringIO):
+    """An output that tells what is written when it is flushed, and may close after a line."""
+
+    def __init__(self, closes=False):
+        super().__init__()
+        self.said, self.closes = queue.Queue(), closes
+
+    def flush(self):
+        if text := self.getvalue():
+            self.said.put(text)
+            self.seek(0)
+            self.truncate()
+            if self.closes:
+                raise BrokenPipeError
+
+
+def test_translate_answers_a_line_before_the_next_one_comes(attn_zoo, trained, translations, monkeypatch):
+    """As `tail -f text | attn-zoo translate` does."""
+    reading, writing = os.pipe()
+    output, answers = Heard(), []
+
+    def produce():
+        with open(writing, "wb", buffering=0) as pipe:
+            for sentence in SENTENCES:
+                pipe.write(sentence.encode() + b"\n")
+                with contextlib.suppress(queue.Empty):
+                    answers.append(output.said.get(timeout=20))
+
+    monkeypatch.setattr(sys, "stdout", output)
+    producer = threading.Thread(target=produce)
+    with open(reading, encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        producer.start()
+        assert attn_zoo("translate", trained)[0] == 0
+    producer.join()
+    assert answers == [f"{one}\n" for one in translations]
+
+
+def test_translate_an_endless_pipe_until_nobody_reads(attn_zoo, trained, translations, monkeypatch):
+    """As `yes | attn-zoo translate | head -1` does: memory is bounded, and the end is quiet."""
+    monkeypatch.setattr(translate, "WINDOW_BATCHES", 2)
+    standard_input(monkeypatch, Endless(SENTENCES[0].encode() + b"\n"))
+    monkeypatch.setattr(sys, "stdout", output := Heard(closes=True))
+    assert attn_zoo("translate", trained, "--batch-size", 8)[0] == 0
+    assert output.said.get_nowait() == f"{translations[0]}\n" * 16
+    standard_input(monkeypatch, Endless(b"word " * 10_000))
+    status, _, error = attn_zoo("translate", trained)
+    assert status == 2 and "standard input line 1 has more than 16,777,216 bytes" in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "text"),
+    [
+        ("haus " * 60 + "\n", "line 4 has 61 tokens"),
+        (b"sch\xf6n\n", "line 4 is not UTF-8"),
+        (b"r\0o\0t\0\n", "line 4 contains a NUL character: remove it, or convert the file from UTF-16 to UTF-8"),
+    ],
+    ids=["long", "latin-1", "utf-16"],
+)
+def test_what_comes_before_a_bad_line_is_translated(attn_zoo, trained, translations, tmp_path, monkeypatch, bad, text):
+    lines = f"{SENTENCES[0]}\r\n\n{SENTENCES[2]}\n".encode() + (bad if isinstance(bad, bytes) else bad.encode())
+    (tmp_path / "in").write_bytes(lines + b"rot haus")
+    expected = f"{translations[0]}\n\n{translations[2]}\n"
+    status, output, error = attn_zoo("translate", trained, "--input", tmp_path / "in")
+    assert (status, output) == (2, expected) and text in error and error.count("\n") == 1
+    status, output, error = attn_zoo("translate", trained, "--input", tmp_path / "in", "--output", tmp_path / "out")
+    assert (status, output) == (2, "") and text in error.splitlines()[-1] and not (tmp_path / "out").exists()
+    # Numbers go on from window to window.
+    monkeypatch.setattr(translate, "WINDOW_BATCHES", 1)
+    status, output, error = attn_zoo("translate", trained, "--input", tmp_path / "in", "--batch-size", 1)
+    assert (status, output) == (2, expected) and text in error
+
+
+def test_an_empty_line_has_the_columns_of_the_others(attn_zoo, trained):
+    assert attn_zoo("translate", trained, "--scores", " ")[1] == "\t0.0000\n"
+    assert attn_zoo("translate", trained, "--n-best", 2, " ")[1] == "0 |||  ||| 0.0000\n"
+
+
+def test_more_translations_than_beams_are_refused_in_the_words_of_the_command_line(attn_zoo, trained):
+    status, _, error = attn_zoo("translate", trained, "--beams", 2, "--n-best", 3, SENTENCES[0])
+    assert status == 2 and error.endswith("error: --n-best 3 is more than 2 beams: set --beams 3.\n")
+    status, _, error = attn_zoo("translate", trained, "haus " * 60)
+    assert status == 2 and error.endswith("split it, or set --max-tokens 61.\n")
+    assert attn_zoo("translate", trained, "haus " * 60, "--max-tokens", 61)[0] == 0
+
+
+def test_names_are_no_sentences(attn_zoo, trained, tmp_path):
+    (tmp_path / "odd.de").write_text("rot haus")
+    for name, what in (
+        ("transformer_tatoeba_de_en", "is a model, and translate takes one"),
+        (trained, "is a model, and translate takes one"),
+        (tmp_path / "odd.de", "is a file: give it with --input"),
+    ):
+        status, output, error = attn_zoo("translate", trained, "rot haus", name)
+        assert (status, output) == (2, "") and f"{name} {what}" in error and error.count("\n") == 1
+
+
+def test_n_best_lines_have_number_text_and_falling_scores(attn_zoo, trained):
+    status, output, _ = attn_zoo("translate", trained, "--n-best", 2, *SENTENCES)
+    rows = [line.split(" ||| ") for line in output.splitlines()]
+    assert status == 0 and [int(row[0]) for row in rows] == [0, 0, 1, 1, 2, 2]
+    assert all(float(rows[i][2]) >= float(rows[i + 1][2]) for i in (0, 2, 4))
+
+
+def test_sentences_that_begin_with_a_dash(attn_zoo, trained, translations):
+    """They are sentences, before and after options."""
+    expected = attn_zoo("translate", trained, "--", "-x", SENTENCES[0])
+    assert expected[0] == 0 and expected[1].splitlines()[1] == translations[0]
+    assert attn_zoo("translate", trained, "--beams", 2, "--", "-x", SENTENCES[0]) == expected
+
+
+def test_a_full_disk_is_one_line(attn_zoo, trained, monkeypatch):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        status, _, error = attn_zoo("translate", trained, "rot haus")
+        monkeypatch.undo()
+    assert status == 2 and "No space left on device" in error

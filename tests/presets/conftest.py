@@ -1,0 +1,16 @@
+"""Fixtures of several tests of presets."""
+
+import pytest
+
+from tests import tiny
+from tests.presets.preset_server import saved, server
+
+__all__ = ["saved", "server"]
+
+
+@pytest.fixture(scope="module")
+def plain_preset(tmp_path_factory):
+    """A preset as `save_to_preset` writes it; tests change copies of it."""
+    folder = tmp_path_factory.mktemp("saved") / "preset"
+    tiny.translator().save_to_preset(folder)
+    return folder

@@ -1,0 +1,278 @@
+"""The server of the page: what it answers, and what it refuses."""
+
+import contextlib
+import http.client
+import json
+import re
+import select
+import socket
+import time
+
+import pytest
+
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.viewing import page_server as explore_server
+from keras_attn_zoo.viewing.page import Page
+from keras_attn_zoo.viewing.page_server import MOST_BYTES, PageServer, serving
+from tests.viewing import samples
+from tests.viewing.test_page_packing import unpack
+
+
+def examine(sentence, target):
+    if sentence == "bad":
+        raise UserError("the sentence is bad: give another one.")
+    if sentence == "broken":
+        raise RuntimeError("secret")
+    one = samples.sentence(gold=None)
+    shown = type(one)(sentence, one.words)
+    return Page([samples.system()], [shown], [[samples.result(given=target is not None)]])
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving(PageServer(samples.page(), examine, port=0)) as server:
+        yield server
+
+
+def ask(server, method="GET", path="/", body=None, **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, body, headers)
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return answer, content
+
+
+def post(server, value, **headers):
+    answer, content = ask(
+        server, "POST", "/explore", json.dumps(value), **{"Content_Type": "application/json", **headers}
+    )
+    return answer.status, json.loads(content)
+
+
+def test_the_page_and_a_sentence(server):
+    answer, content = ask(server)
+    assert answer.status == 200 and content == samples.page().html(live=True).encode()
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    status, answer = post(server, {"sentence": "<b>Hallo", "target": "Hello"})
+    data, _ = unpack(json.dumps(answer))
+    assert (status, data["sentences"][0]["text"]) == (200, "<b>Hallo")
+    assert [path["kind"] for path in data["sentences"][0]["results"][0]["paths"]] == ["own", "given"]
+    assert ask(server, "HEAD")[1] == b""
+
+
+@pytest.mark.parametrize(
+    "path", ["/explore", "/index.html", "/../pyproject.toml", "//etc/passwd", "/a?/", "/favicon.ico", "/%2e%2e/"]
+)
+def test_no_path_but_its_own(server, path):
+    assert ask(server, path=path)[0].status == 404
+
+
+def test_what_follows_a_question_mark_is_ignored(server):
+    for query in ("a=b", "vscodeBrowserReqId=1700000000000", "x=/../y", ""):
+        assert ask(server, path=f"/?{query}")[1] == server.page
+    answer, _ = ask(server, "POST", "/explore?a", '{"sentence": "Hallo"}', Content_Type="application/json")
+    assert answer.status == 200
+
+
+def test_the_policy_of_the_page_is_a_header_too(server):
+    answer, content = ask(server)
+    header, meta = answer.headers["Content-Security-Policy"], re.search(rb'Policy" content="(.*?)"', content)[1]
+    # What says who may show the page in a frame counts in a header alone.
+    assert header == f"{meta.decode()}; frame-ancestors 'self'" and "connect-src 'self'" in header
+    assert answer.headers["X-Frame-Options"] == "SAMEORIGIN"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("evil.example", "evil.example:{port}", "127.0.0.1.evil.example:{port}", "localhost.evil.example"),
+        *("127.evil", "192.168.1.7:{port}", "[::2]:{port}", "localhosts", "0.0.0.0"),
+    ],
+)
+def test_other_names_are_refused(server, host):
+    """A site whose name turns into 127.0.0.1 reaches nothing; who owns the name is told what to do."""
+    host = host.format(port=server.port)
+    name = host.removesuffix(f":{server.port}").strip("[]")
+    answer, content = ask(server, Host=host)
+    assert answer.status == 403 and json.loads(content)["error"].endswith(f"if it is yours, add --allow-host {name}.")
+    assert post(server, {"sentence": "Hallo"}, Host=host)[0] == 403
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("", "127.0.0.1:\xb2", "127.0.0.1:" + "1" * 5000, "a b", "a/b", "localhost:", "localhost@evil.example"),
+        *("[localhost]", "[::1", "::1", "localhost, localhost", "a;b", "<b>"),
+    ],
+)
+def test_what_is_no_name_is_refused(server, host):
+    answer, content = ask(server, Host=host)
+    assert answer.status == 400 and (not host or host not in content.decode())
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1:{port}", "localhost:{port}", "LOCALHOST:{port}", "127.0.0.1", "127.0.0.1:1", "localhost:9000"),
+        *("127.8.9.1:9000", "[::1]:9000", "[::1]"),
+    ],
+)
+def test_names_of_this_machine_are_not_whatever_their_port(server, host):
+    """A port that is forwarded, by `ssh` or to a container, has another number here than there."""
+    host = host.format(port=server.port)
+    assert ask(server, Host=host)[0].status == 200
+    assert post(server, {"sentence": "Hallo"}, Host=host, Origin=f"http://{host}")[0] == 200
+
+
+@pytest.mark.parametrize("given", ["127.1", "2130706433", "0x7f000001", "0"])
+def test_an_address_in_another_spelling(given):
+    """A browser asks for the address that it stands for."""
+    with serving(PageServer(samples.page(), examine, given, 0)) as server:
+        assert server.url == f"http://{given}:{server.port}/"
+        for host in ("127.0.0.1", "localhost", *(["0.0.0.0", "192.168.1.7"] if given == "0" else [])):
+            assert ask(server, Host=f"{host}:{server.port}")[0].status == 200
+        for host in ("evil.example", "127.0.0.1.evil.example", *(["192.168.1.7"] if given != "0" else [])):
+            assert ask(server, Host=f"{host}:{server.port}")[0].status == 403
+
+
+def test_an_address_of_version_6_in_another_spelling():
+    try:
+        server = PageServer(samples.page(), examine, "0:0:0:0:0:0:0:1", 0)
+    except UserError:
+        pytest.skip("this machine has no IPv6")
+    with server:
+        assert server.url == f"http://[0:0:0:0:0:0:0:1]:{server.port}/"
+        assert server.access.refused_host("[0:0:0:0:0:0:0:1]:80", server.own_names) is None
+        assert server.access.refused_host("[::2]:80", server.own_names)[0] == 403
+
+
+def test_pages_of_others_are_refused(server):
+    assert post(server, {"sentence": "Hallo"}, Origin="https://evil.example")[0] == 403
+    assert post(server, {"sentence": "Hallo"}, Origin="null")[0] == 403
+    assert post(server, {"sentence": "Hallo"}, Origin=f"http://127.0.0.1:{server.port}")[0] == 200
+    # Another port is another page, and so is another scheme; a browser leaves out the usual port.
+    for origin in (
+        "http://127.0.0.1",
+        "http://localhost:{}",
+        "https://127.0.0.1:{}",
+        "ftp://127.0.0.1:{}",
+        "127.0.0.1:{}",
+    ):
+        assert post(server, {"sentence": "Hallo"}, Origin=origin.format(server.port))[0] == 403
+    assert post(server, {"sentence": "Hallo"}, Host="localhost", Origin="http://localhost")[0] == 200
+    assert ask(server, "POST", "/explore", "{}", Content_Type="text/plain")[0].status == 415
+    assert ask(server, "OPTIONS", "/explore")[0].status == 501
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{}, [], None, {"sentence": 1}, {"sentence": "a", "target": 1}, {"sentence": "\ud800"}, {"sentence": "bad"}],
+)
+def test_bad_requests_are_told_in_a_line(server, value):
+    status, data = post(server, value)
+    assert status == 400 and data.keys() == {"error"} and "\n" not in data["error"]
+
+
+def test_what_is_no_json_and_what_breaks(server):
+    answer, content = ask(server, "POST", "/explore", "{", Content_Type="application/json")
+    assert answer.status == 400 and b"JSON" in content
+    status, data = post(server, {"sentence": "broken"})
+    assert status == 500 and "secret" not in data["error"]
+    # The server goes on.
+    assert post(server, {"sentence": "Hallo"})[0] == 200
+
+
+def test_large_requests_are_refused_unread(server):
+    assert post(server, {"sentence": "a" * MOST_BYTES})[0] == 413
+    for headers in ("Content-Length: x\r\n", "Content-Length: -1\r\n", "", "Transfer-Encoding: chunked\r\n"):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+            connection.sendall(
+                f"POST /explore HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n{headers}\r\n".encode()
+            )
+            assert connection.recv(100).startswith(b"HTTP/1.1 411")
+
+
+def talk(server, data, wait=10):
+    """What a server sends until it closes the connection."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=wait) as connection:
+        connection.sendall(data)
+        answer = b""
+        while part := connection.recv(65536):
+            answer += part
+    return answer
+
+
+def test_without_a_host_or_with_two_it_answers_nothing(server):
+    for hosts in ("", "Host:\r\n", "Host: 127.0.0.1\r\nHost: evil.example\r\n"):
+        request = f"GET / HTTP/1.1\r\n{hosts}Connection: close\r\n\r\n".encode()
+        assert talk(server, request).startswith(b"HTTP/1.1 400")
+    assert b"<html" not in talk(server, b"GET /\r\n\r\n")
+
+
+def test_a_length_of_thousands_of_digits(server):
+    head = "POST /explore HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    assert talk(server, f"{head}Content-Length: {'9' * 5000}\r\n\r\n".encode()).startswith(b"HTTP/1.1 411")
+
+
+def test_the_body_of_a_get_is_no_request(server):
+    inner = b"GET /inner HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    outer = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    for header, body in (
+        (f"Content-Length: {len(inner)}".encode(), inner),
+        (b"Transfer-Encoding: chunked", b"%x\r\n" % len(inner) + inner + b"\r\n0\r\n\r\n"),
+    ):
+        answer = talk(server, outer + header + b"\r\n\r\n" + body)
+        assert answer.count(b"HTTP/1.1 ") == 1 and answer.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HT", b"POST /explore HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
+def test_a_request_has_to_arrive_in_time_as_a_whole(server, monkeypatch, begun):
+    """A byte now and then does not keep it open."""
+    monkeypatch.setattr(explore_server, "TIMEOUT", 0.5)
+    headers = b"Content-Type: application/json\r\nContent-Length: 20000\r\n\r\n" if begun.startswith(b"POST") else b""
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+        connection.sendall(begun + headers)
+        with contextlib.suppress(ConnectionError):
+            while not select.select([connection], [], [], 0.1)[0] and time.monotonic() - began < 5:
+                connection.sendall(b"x")
+    assert 0.4 < time.monotonic() - began < 3
+
+
+def test_a_slow_answer_is_not_cut(server, monkeypatch):
+    """Only what arrives is hurried, not the search."""
+    monkeypatch.setattr(explore_server, "TIMEOUT", 0.3)
+    monkeypatch.setattr(server, "_examine", lambda *both: (time.sleep(0.6), examine(*both))[1])
+    assert post(server, {"sentence": "Hallo"})[0] == 200
+
+
+@pytest.mark.parametrize("host", ["", " "])
+def test_an_empty_address_is_refused(host):
+    with pytest.raises(UserError, match=r"^the address to listen on is empty: give one, such as 127\.0\.0\.1"):
+        PageServer(samples.page(), examine, host, 0)
+
+
+@pytest.mark.parametrize("host", ["ü..b", "ä" * 80, "a..b", "no-such-host.invalid"])
+def test_an_address_that_does_not_exist_is_refused(host):
+    with pytest.raises(UserError, match=r"there is no such address\. Give another --host, such as 127\.0\.0\.1\.$"):
+        PageServer(samples.page(), examine, host, 0)
+
+
+def test_a_port_that_is_taken(server):
+    with pytest.raises(UserError, match=rf"^cannot listen on port {server.port} of 127.0.0.1: .* Choose another"):
+        PageServer(samples.page(), examine, port=server.port)
+    with pytest.raises(UserError, match=r"^cannot listen on port 80 of 203.0.113.7"):
+        PageServer(samples.page(), examine, "203.0.113.7", 80)
+
+
+def test_it_listens_on_loopback_alone(server):
+    assert server.socket.getsockname()[0] == "127.0.0.1"
+
+
+def test_everywhere_is_answered_by_address():
+    with PageServer(samples.page(), examine, "0.0.0.0", 0) as server:
+        for host in ("192.168.1.7", "192.168.1.7:9000", "[fe80::1]:80", f"localhost:{server.port}"):
+            assert server.access.refused_host(host, server.own_names) is None
+        assert server.access.refused_host("evil.example:80", server.own_names)[0] == 403
