@@ -89,7 +89,7 @@ def encodings(monkeypatch):
 SPREAD = ("test_attention_laws.py", "test_attention_inputs.py", "test_attention_masks.py")
 # Folders whose tests say the same under every backend: what stands above models and search is text, files and numbers.
 ALIKE = {
-    *("tests", "viewing", "cli", "data", "evaluation", "runs", "studies", "corpora"),
+    *("tests", "support", "viewing", "cli", "data", "evaluation", "runs", "studies", "corpora"),
     *("hostile", "checkpoints", "unicode"),
 }
 

@@ -20,6 +20,7 @@ from keras_attn_zoo.layers.base.rematerialization import RematerializedByLayer
 from keras_attn_zoo.presets.quantization import Quantization, take_own_policies
 from keras_attn_zoo.presets.saving import PresetLoading, WeightFiles
 from keras_attn_zoo.support.choices import MARGINALIZATIONS, OUTPUTS, TIED
+from keras_attn_zoo.support.compat import layers_of
 from keras_attn_zoo.support.errors import UserError, check_arguments, check_counts
 from keras_attn_zoo.support.types import Config, DType, Tensor, TensorTree
 
@@ -121,7 +122,7 @@ class TranslationBackbone(
     @property
     def longest_sentence(self) -> int | None:
         """The maximum tokens that length-dependent weights allow; None if there are no such weights."""
-        limits = (getattr(layer, "longest_sentence", None) for layer in self._flatten_layers(include_self=False))
+        limits = (getattr(layer, "longest_sentence", None) for layer in layers_of(self, include_self=False))
         return min((limit for limit in limits if limit is not None), default=None)
 
     @property
@@ -192,7 +193,7 @@ class TranslationBackbone(
             UserError: no layer of these names supports LoRA, so nothing would be trained.
         """
         names = target_layer_names or self.default_lora_layer_names()
-        layers = self._flatten_layers(include_self=False)
+        layers = layers_of(self, include_self=False)
         if not any(layer.name in names and hasattr(layer, "enable_lora") for layer in layers):
             raise UserError(
                 f"no layer of this {type(self).__name__} named {' or '.join(names)} supports LoRA: name others in "

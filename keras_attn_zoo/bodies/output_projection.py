@@ -9,6 +9,7 @@ from keras.quantizers import QuantizationConfig
 from keras_attn_zoo.bodies.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.products import Dense, StepMap, check_int8, product, quantize_to_int8, uncast
+from keras_attn_zoo.support.compat import replace_variable
 from keras_attn_zoo.support.types import Config, Shape, Tensor
 
 
@@ -89,13 +90,7 @@ class OutputProjection(keras.layers.Layer):
             dense.build((None, self.kernel.shape[-1]))
         dense.kernel.assign(ops.transpose(self.kernel))
         quantize_to_int8(self, dense.quantize, mode, config)
-        # Keras locks what a built model tracks.
-        self._tracker.unlock()
-        self._quantized = dense
-        if self.embedding is None:
-            self._untrack_variable(self._kernel)
-            del self._kernel
-        self._tracker.lock()
+        replace_variable(self, "_kernel" if self.embedding is None else "", [("_quantized", dense)])
         # Without this, Keras would quantize on the next line.
         self._is_quantized = True
         policy = dense.dtype_policy

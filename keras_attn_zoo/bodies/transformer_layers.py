@@ -15,6 +15,7 @@ from keras_attn_zoo.layers.base.layer_normalization import LayerNormalization
 from keras_attn_zoo.layers.base.products import Dense, StepMap
 from keras_attn_zoo.layers.base.rematerialization import Rematerialized
 from keras_attn_zoo.support.choices import ACTIVATIONS, NORMALIZATIONS
+from keras_attn_zoo.support.compat import layers_of
 from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
 
 
@@ -221,7 +222,7 @@ class TransformerDecoderLayer(TransformerLayer):
     def step_maps(self) -> list[StepMap]:
         """Return the layers whose kernels `step` multiplies by: all but those of the source, which are used once."""
         once = [getattr(self.cross_attention, name, None) for name in ("key_dense", "value_dense")]
-        return [one for one in self._flatten_layers() if isinstance(one, StepMap) and one not in once]
+        return [one for one in layers_of(self) if isinstance(one, StepMap) and one not in once]
 
     def step(self, x: Tensor, memory: TensorTree, state: TensorTree) -> tuple[Tensor, Tensor, TensorTree]:
         """Decode one position `(batch, width)`: output, scores of cross-attention, state."""

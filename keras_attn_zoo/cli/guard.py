@@ -87,7 +87,7 @@ def _run(parser, action, arguments, farewell, stoppable):
         own = options.own_backend(options) if options.own_backend and options.backend is None else None
         collect_less_garbage()
         job = options.job(options) if callable(options.job) else options.job
-        backend = choose_backend(options.backend, job, own, getattr(options, "devices", None))
+        backend = choose_backend(options.backend, job, own, getattr(options, "devices", None), arguments)
         with on_devices(options, backend) as leads, shown(logging.INFO if leads else logging.ERROR):
             try:
                 return (action or options.action)(options) or 0

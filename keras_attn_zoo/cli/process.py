@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from keras_attn_zoo.support.backends import READ_CONFIGURATION, configuration_file, is_out_of_memory
+from keras_attn_zoo.support.backends import configuration_file, is_out_of_memory
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.escapes import printable
 from keras_attn_zoo.support.unfinished import final
@@ -254,7 +254,7 @@ def reason(error: BaseException) -> str | None:
     if isinstance(error, MemoryError) or is_out_of_memory(error):
         return f"out of memory ({summary}): use smaller batches, fewer beams, a smaller model or shorter sentences."
     if (package := _failed_import(error)) is not None:
-        if any(name in READ_CONFIGURATION for name, _ in _frames(error)):
+        if _is_of_configuration(package, error):
             return f"Keras cannot read its configuration {configuration_file()} ({summary}): fix or remove it."
         return f"cannot import {package} ({summary}): reinstall it, or choose another backend with --backend."
     if isinstance(error, OSError) and error.errno is not None:
@@ -264,6 +264,12 @@ def reason(error: BaseException) -> str | None:
     if isinstance(error, UnicodeEncodeError) and sys.getfilesystemencoding() != "utf-8":
         return f"{summary}: set a UTF-8 locale, such as LC_ALL=C.UTF-8."
     return None
+
+
+def _is_of_configuration(package, error):
+    """Whether Keras, or TensorFlow's copy of it, cannot use what stands in Keras' configuration file."""
+    unusable = isinstance(error, AssertionError | AttributeError | TypeError) or "configuration" in str(error)
+    return package in ("keras", "tensorflow") and configuration_file().is_file() and unusable
 
 
 def _unnamed(error):

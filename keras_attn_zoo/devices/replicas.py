@@ -56,6 +56,11 @@ class Replicas(Devices):
         summed = iter(tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, given))
         return [None if tensor is None else next(summed) for tensor in tensors]
 
+    def of_first(self, tensors: list[Tensor | None]) -> list[Tensor | None]:
+        """Return tensors as they are in the first replica, and zeros in the others."""
+        is_first = tf.equal(tf.distribute.get_replica_context().replica_id_in_sync_group, 0)
+        return [None if one is None else tf.where(is_first, one, tf.zeros_like(one)) for one in tensors]
+
     def separate_noise(self, model: Any) -> None:
         """Let each replica draw other random numbers in the seed generators of a model."""
 

@@ -3,15 +3,13 @@
 import contextlib
 import importlib.util
 import re
-import shutil
-import tempfile
 import threading
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import shown
+from keras_attn_zoo.support.files import read_json, shown
 
 # The package that downloads from each kind of address.
 PACKAGES = {"hf": "huggingface_hub", "kaggle": "kagglehub", "modelscope": "modelscope", "gs": "tensorflow"}
@@ -134,19 +132,20 @@ def _upload_card(preset, name):
     if card.is_file():
         huggingface_hub.upload_file(path_or_fileobj=card, path_in_repo=_CARD, repo_id=name)
     elif not huggingface_hub.file_exists(repo_id=name, filename=_CARD):
-        content = _card_of_kerashub(preset)
+        content = _plain_card(preset, name)
         huggingface_hub.upload_file(path_or_fileobj=content, path_in_repo=_CARD, repo_id=name)
 
 
-def _card_of_kerashub(preset):
-    """The card that KerasHub writes for a preset, as bytes."""
-    from keras_hub.src.utils import preset_utils
-
-    with tempfile.TemporaryDirectory() as folder:
-        for path in preset.glob("*.json"):
-            shutil.copyfile(path, Path(folder) / path.name)
-        preset_utils.create_model_card(folder)
-        return (Path(folder) / _CARD).read_bytes()
+def _plain_card(preset, name):
+    """A card that says what the preset is and how to load it, as bytes."""
+    settings = read_json(preset / "config.json")["config"]
+    lines = "".join(f"* **{key}:** {value}\n" for key, value in settings.items())
+    return (
+        "---\nlibrary_name: keras-hub\npipeline_tag: translation\n---\n"
+        "A translator made with keras-attn-zoo, for Keras 3 with JAX, TensorFlow or PyTorch:\n\n"
+        f'```python\nimport keras_attn_zoo as kaz\n\ntranslator = kaz.Translator.from_preset("hf://{name}")\n```\n\n'
+        f"Its body:\n\n{lines}"
+    ).encode()
 
 
 def _check_package(address, scheme):
@@ -154,18 +153,6 @@ def _check_package(address, scheme):
     if importlib.util.find_spec(package) is None:
         advice = "use that backend" if scheme == "gs" else f"pip install {package}"
         raise UserError(f"{shown(address)} needs the package {package}, which is not installed: {advice}.")
-    if scheme == "kaggle":
-        _show_kagglehub()
-
-
-def _show_kagglehub():
-    """Give KerasHub the package that the command line hid from it, see `backends.import_keras`."""
-    import kagglehub
-    from kagglehub.exceptions import KaggleApiHTTPError
-    from keras_hub.src.utils import preset_utils
-
-    if preset_utils.kagglehub is None:
-        preset_utils.kagglehub, preset_utils.KaggleApiHTTPError = kagglehub, KaggleApiHTTPError
 
 
 @contextlib.contextmanager

@@ -4,9 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from keras_hub.src.utils.preset_utils import get_file
-
 from keras_attn_zoo.data.subwords import LARGEST_MODEL
+from keras_attn_zoo.support.compat import get_preset_file
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import (
     PathLike,
@@ -63,7 +62,7 @@ def has_file(preset: str, name: str) -> bool:
 
 def _get_file(preset, name):
     try:
-        return get_file(preset, name)
+        return get_preset_file(preset, name)
     except FileNotFoundError:
         if os.path.isdir(preset):
             # What stands in a folder without permission seems to be missing; this raises, and says so.

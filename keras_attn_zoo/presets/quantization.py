@@ -10,9 +10,9 @@ from typing import Any
 import keras
 from keras.dtype_policies import DTypePolicyMap, QuantizedDTypePolicy
 from keras.quantizers import QuantizationConfig
-from keras.src.quantizers.utils import should_quantize_layer
 
 from keras_attn_zoo.presets.preset_reading import preset_json
+from keras_attn_zoo.support.compat import finish_quantization, layers_of
 from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.files import shown
 from keras_attn_zoo.support.types import DType
@@ -57,12 +57,8 @@ class Quantization:
         if mode != "int8":
             raise UserError(f"only quantization to 'int8' is supported; received {mode!r}.")
         model: Any = self
-        chosen = [
-            layer
-            for layer in model._flatten_layers()
-            if _can_be_quantized(layer) and should_quantize_layer(layer, filters)
-        ]
-        inner = {id(layer): {id(one) for one in layer._flatten_layers(include_self=False)} for layer in chosen}
+        chosen = [layer for layer in layers_of(model) if _can_be_quantized(layer) and _is_chosen(layer, filters)]
+        inner = {id(layer): {id(one) for one in layers_of(layer, include_self=False)} for layer in chosen}
         by_keras = {id(layer) for layer in chosen if not inner[id(layer)]}
         # Keras leaves out every layer that holds another: an output projection with a shared embedding.
         shared = [layer for layer in chosen if inner[id(layer)] and not inner[id(layer)] & by_keras]
@@ -75,16 +71,15 @@ class Quantization:
             for layer in shared:
                 layer.quantize(None if config else mode, config=config)
         for policies in maps:
-            for layer in model._flatten_layers():
+            for layer in layers_of(model):
                 if layer.quantization_mode is not None and not isinstance(layer.dtype_policy, DTypePolicyMap):
                     _replace(policies, layer.path, layer.dtype_policy)
         if shared:
-            model.train_function = model.test_function = model.predict_function = None
-            model._post_quantize(mode)
+            finish_quantization(model, mode)
 
     def _warn_of_int8(self) -> None:
         model: Any = self
-        fixed = sum(layer.quantization_mode is not None for layer in model._flatten_layers() if layer.built)
+        fixed = sum(layer.quantization_mode is not None for layer in layers_of(model) if layer.built)
         if fixed:
             layers = counted(fixed, "layer")
             _LOG.warning("the kernels of %s are in int8 and stay as they are: training changes the rest", layers)
@@ -122,7 +117,7 @@ def take_own_policies(model: keras.Model) -> None:
 
     When Keras stores a layer, it asks the map for a mode, which answers for the layers that it does not name.
     """
-    for layer in model._flatten_layers():
+    for layer in layers_of(model):
         policy = layer.dtype_policy
         if isinstance(policy, DTypePolicyMap) and layer.quantization_mode is not None:
             # Its setter would write into the map.
@@ -171,3 +166,11 @@ def _can_be_quantized(layer):
     # Keras' layers leave their subclasses out; those of this package do not.
     able = owner is type(layer) or not owner.__module__.startswith("keras.")
     return able and not isinstance(layer, keras.Model) and layer.built and layer.quantization_mode is None
+
+
+def _is_chosen(layer, filters):
+    """Whether the `filters` of `keras.Model.quantize` choose a layer."""
+    if filters is None or callable(filters):
+        return filters is None or filters(layer)
+    patterns = [filters] if isinstance(filters, str) else filters
+    return any(re.search(pattern, layer.name) for pattern in patterns)

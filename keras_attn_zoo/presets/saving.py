@@ -1,7 +1,6 @@
 """Saving and loading presets: whole, unchanged, and with parts that fit together."""
 
 import contextlib
-import contextvars
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +9,8 @@ from typing import Any, Self
 import keras
 import numpy as np
 from keras import ops
-from keras_hub.src.utils.python_utils import classproperty
 
-from keras_attn_zoo.presets.hub_conversion import CONVERTERS
+from keras_attn_zoo.presets.converters import CONVERTERS
 from keras_attn_zoo.presets.hub_presets import downloading
 from keras_attn_zoo.presets.loading_without_drawing import undrawn_weights
 from keras_attn_zoo.presets.preset_checks import (
@@ -36,9 +34,9 @@ from keras_attn_zoo.support.files import PathLike, atomic_files, check_file, kin
 
 # How the index of weights ends that Keras divided into several files.
 _SHARDS = ".weights.json"
-# How weights are stored in the preset that is being saved, or None. A task saves its parts into the same folder:
-# checksums are computed once, when it is complete.
-_saving: contextvars.ContextVar[str | None] = contextvars.ContextVar("saving", default=None)
+# Says, in the folder of a preset that is being saved, how its weights are stored. A task saves its parts into the same
+# folder: checksums are computed once, when it is complete.
+_STORAGE = ".storage"
 
 
 class PresetFiles:
@@ -61,20 +59,18 @@ class PresetFiles:
         Raises:
             UserError: it cannot be written; a weight is not finite, or too large for float16; no such storage.
         """
-        if _saving.get():
+        if (Path(preset_dir) / _STORAGE).exists():
             super().save_to_preset(preset_dir, **kwargs)
             return
         if storage not in STORAGES:
             raise UserError(f"storage must be one of {', '.join(STORAGES)}; received {storage!r}.")
         if kind_of(preset_dir) not in (None, "folder"):
             raise UserError(f"cannot save a preset to {shown(preset_dir)}, which is a file: give a folder.")
-        token = _saving.set(storage)
-        try:
-            with atomic_files(preset_dir, last=CHECKSUMS) as aside:
-                super().save_to_preset(str(aside), **kwargs)
-                complete_preset(aside, Path(preset_dir))
-        finally:
-            _saving.reset(token)
+        with atomic_files(preset_dir, last=CHECKSUMS) as aside:
+            (aside / _STORAGE).write_text(storage)
+            super().save_to_preset(str(aside), **kwargs)
+            (aside / _STORAGE).unlink()
+            complete_preset(aside, Path(preset_dir))
 
     @classmethod
     def from_preset(cls, preset: PathLike, *args: Any, **kwargs: Any) -> Self:
@@ -94,7 +90,7 @@ class PresetFiles:
             config = _foreign_config(preset)
             if config is not None:
                 with _in_one_line(preset):
-                    return CONVERTERS[config["model_type"]][0](cls, preset, config, *args, **kwargs)
+                    return CONVERTERS[config["model_type"]](cls, preset, config, *args, **kwargs)
             check_preset(preset)
             check_configs(preset)
             stored = check_sizes(preset, weights_needed=loads)
@@ -105,13 +101,23 @@ class PresetFiles:
                 return super().from_preset(preset, *args, **kwargs)
 
 
+class _OfClass:
+    """A property of a class, as KerasHub looks `presets` up."""
+
+    def __init__(self, function):
+        self._function = function
+
+    def __get__(self, instance, owner):
+        return self._function(owner)
+
+
 class PresetLoading(PresetFiles):
     """Mixin before a KerasHub class: presets are loaded in the current dtype policy, not the one they were saved in.
 
     Layers that were quantized are loaded in int8. KerasHub has the same rules, but fails on a preset of a mixed policy.
     """
 
-    @classproperty
+    @_OfClass
     def presets(cls: Any) -> dict[str, dict[str, Any]]:
         """The published presets of this class, by name."""
         kinds = (cls, *cls.__subclasses__())
@@ -157,7 +163,8 @@ class WeightFiles:
         # The HDF5 library crashes if the disk is full.
         memory = _WeightsInMemory()
         super().save_weights(memory, *args, **kwargs)
-        storage = _saving.get() or "float32"
+        chosen = Path(filepath).parent / _STORAGE
+        storage = chosen.read_text() if chosen.exists() else "float32"
         as_is = storage == "float32" and getattr(self, "variable_dtype", None) != "bfloat16"
         weights = memory.getvalue() if as_is else compact(memory, storage)
         with open_output(filepath) as file:

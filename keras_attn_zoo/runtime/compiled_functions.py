@@ -21,6 +21,7 @@ from keras_attn_zoo.kernels.small_batch_products import uses_turned
 from keras_attn_zoo.layers.base.products import StepMap, turned
 from keras_attn_zoo.runtime.parallel_batches import FirstCall, at_once, in_order, in_parts
 from keras_attn_zoo.runtime.prepared_weights import CopiesScope, WeightCopies
+from keras_attn_zoo.support.compat import layers_of
 from keras_attn_zoo.support.types import TensorTree
 
 # More than a translator has at a time: searches with and without attention, scores, a layer's attention.
@@ -250,7 +251,7 @@ def _on_tensors(function):
 
 def step_maps(model: keras.Model) -> list[StepMap]:
     """Return the layers whose kernels the steps of a search multiply by."""
-    layers = model.backbone._flatten_layers()
+    layers = layers_of(model.backbone)
     return [one for layer in layers if hasattr(layer, "step_maps") for one in layer.step_maps()]
 
 
@@ -261,7 +262,7 @@ def _turning(model):
 
 def _floating(model):
     """Those in int8 whose products are faster in floating point."""
-    return [one for one in model._flatten_layers() if isinstance(one, StepMap) and one.may_float()]
+    return [one for one in layers_of(model) if isinstance(one, StepMap) and one.may_float()]
 
 
 def _compiled_by_jax(model, function, changing, devices, copies, beams):

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import functools
 import importlib.util
 import json
 import logging
@@ -9,6 +10,7 @@ import os
 import sys
 import types
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 from keras_attn_zoo.support import caches
@@ -32,10 +34,11 @@ BACKENDS = tuple(sorted(FASTEST["search"]))
 _KEEP_ALL = {-4: 0, -1: -1}
 _KEEP = {"tensorflow": _KEEP_ALL, "torch": _KEEP_ALL, "jax": {**_KEEP_ALL, -8: 1}}
 # What Keras and KerasHub import if it is installed, for what no command uses of them: pictures of data sets, models of
-# JAX, scores of summaries; presets of Kaggle, for which `presets.hub_presets` imports it; images and a callback.
+# JAX, scores of summaries; presets of Kaggle, unless an argument names one; images and a callback.
 _NEEDLESS = ("matplotlib", "jax", "rouge_score", "kagglehub", "PIL", "requests")
-# What TensorFlow needs itself.
+# What TensorFlow needs itself, and what Kaggle does.
 _OF_TENSORFLOW = ("requests",)
+_OF_KAGGLE = ("kagglehub", "requests")
 # GB of address space without which a backend ends the process, or hangs, as it starts and translates a sentence.
 _ADDRESS_SPACE = {"jax": 2.0, "tensorflow": 3.0, "torch": 1.5}
 # Without which TensorFlow ends the process while it trains even smaller models; large ones need more.
@@ -47,12 +50,14 @@ MOST_COMPILED = 200_000_000
 _LOG = logging.getLogger(__name__)
 # Those that they shall not find, see `import_keras`.
 _hidden: list[str] = []
-# Modules that read Keras' configuration on import: Keras' own, and TensorFlow's copy.
-READ_CONFIGURATION = ("keras.src.backend.config", "tensorflow.python.keras.backend")
 
 
 def choose_backend(
-    name: str | None = None, job: str = "search", own: str | None = None, devices: int | str | None = None
+    name: str | None = None,
+    job: str = "search",
+    own: str | None = None,
+    devices: int | str | None = None,
+    arguments: Iterable[str] = (),
 ) -> str:
     """Set Keras' backend: the given one, the run's own, the configured one, or the fastest one installed.
 
@@ -65,6 +70,7 @@ def choose_backend(
         job: what takes most of the time: a key of `FASTEST`.
         own: the backend of a run to be resumed.
         devices: the number of devices that will be used, which TensorFlow has to know when it starts on a CPU.
+        arguments: the command line, which may need packages that others do not.
 
     Returns:
         the backend's name.
@@ -100,6 +106,8 @@ def choose_backend(
     _check_address_space(name, job)
     os.environ["KERAS_BACKEND"] = name
     needed = _OF_TENSORFLOW if name == "tensorflow" else ()
+    if any("kaggle://" in argument for argument in arguments):
+        needed = (*needed, *_OF_KAGGLE)
     _hidden[:] = [module for module in _NEEDLESS if module != name and module not in needed]
     if name != "jax" or job != "search":
         keep_freed_memory(name)
@@ -211,8 +219,15 @@ def _without_dynamo():
     if name in sys.modules:
         yield
         return
+
+    def disable():
+        def decorate(function):
+            return functools.wraps(function)(lambda *args, **kwargs: torch.compiler.disable(function)(*args, **kwargs))
+
+        return decorate
+
     stand_in = types.ModuleType(name)
-    vars(stand_in)["disable"] = torch._disable_dynamo
+    vars(stand_in)["disable"] = disable
     sys.modules[name] = stand_in
     try:
         yield

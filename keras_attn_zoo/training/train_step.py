@@ -5,9 +5,9 @@ from typing import Any
 
 import keras
 from keras import ops
-from keras.src.utils.tracking import no_automatic_dependency_tracking
 
 from keras_attn_zoo.devices import current
+from keras_attn_zoo.support.compat import layers_of
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.types import Tensor, TensorTree
 from keras_attn_zoo.training.adam import Adam
@@ -42,8 +42,6 @@ class PerTokenTraining(WholeVariables):
     dtype_policy: Any
     __call__: Callable[..., Any]
 
-    # As Keras' own `compile`: quantizing a model locks what it tracks, and `metrics` names these itself.
-    @no_automatic_dependency_tracking
     def compile_training(self, label_smoothing: float = 0.0, accumulation_steps: int = 1) -> None:
         """Set up what the steps need; the model's `compile` calls this."""
         if not 0 <= label_smoothing < 1:
@@ -52,20 +50,12 @@ class PerTokenTraining(WholeVariables):
             raise ValueError(f"`accumulation_steps` must be a positive integer. Received: {accumulation_steps}.")
         self.label_smoothing = float(label_smoothing)
         self.accumulation_steps = accumulation_steps
-        self._token_metrics = {
-            "loss": keras.metrics.Mean(name="loss"),
-            "perplexity": Perplexity(name="perplexity"),
-            "accuracy": keras.metrics.Mean(name="accuracy"),
-        }
-        self._gradient_norm = keras.metrics.Mean(name="gradient_norm")
-        self._tokens = keras.metrics.Sum(name="tokens")
+        self._figures = _Figures()
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
         """The metrics that `fit` resets and reports."""
-        if not hasattr(self, "_token_metrics"):
-            return []
-        return [*self._token_metrics.values(), self._gradient_norm, self._tokens]
+        return self._figures.all() if hasattr(self, "_figures") else []
 
     def token_losses(
         self, x: dict[str, Tensor], y: Tensor, label_smoothing: float, training: bool
@@ -103,7 +93,7 @@ class PerTokenTraining(WholeVariables):
         Raises:
             UserError: the model computes in float16, whose small gradients would vanish without a scaled loss.
         """
-        layers = self._flatten_layers()  # type: ignore[attr-defined]
+        layers = layers_of(self)
         if any(layer.compute_dtype == "float16" for layer in layers):
             raise UserError(
                 "a model that computes in float16 translates, but cannot be trained, since its loss is not scaled: use "
@@ -123,7 +113,7 @@ class PerTokenTraining(WholeVariables):
         """Return the figures of an epoch; a validation has no gradient."""
         # Copies: a sum is the metric's own variable, which the validation after an epoch overwrites.
         results = {metric.name: ops.copy(metric.result()) for metric in self.metrics}
-        if not ops.convert_to_numpy(self._gradient_norm.count):
+        if not ops.convert_to_numpy(self._figures.gradient_norm.count):
             del results["gradient_norm"]
         return results
 
@@ -158,13 +148,13 @@ class PerTokenTraining(WholeVariables):
         """
         logs = self._means(sums)
         for name, value in logs.items():
-            self._token_metrics[name].update_state(value, sample_weight=sums["tokens"])
+            self._figures.of_tokens[name].update_state(value, sample_weight=sums["tokens"])
         if whole is not None:
             logs = self._means(whole)
         logs["perplexity"] = ops.exp(logs["perplexity"])
-        self._tokens.update_state(sums["tokens"])
+        self._figures.tokens.update_state(sums["tokens"])
         if gradient_norm is not None:
-            self._gradient_norm.update_state(gradient_norm)
+            self._figures.gradient_norm.update_state(gradient_norm)
             logs["gradient_norm"] = gradient_norm
         logs["tokens"] = (whole or sums)["tokens"]
         return logs
@@ -186,6 +176,22 @@ class Perplexity(keras.metrics.Mean):
     def result(self) -> Tensor:
         """Return exp of the mean."""
         return ops.exp(super().result())
+
+
+class _Figures:
+    """The metrics of a model: in an object, they are none of the state that Keras locks in a quantized model."""
+
+    def __init__(self):
+        self.of_tokens = {
+            "loss": keras.metrics.Mean(name="loss"),
+            "perplexity": Perplexity(name="perplexity"),
+            "accuracy": keras.metrics.Mean(name="accuracy"),
+        }
+        self.gradient_norm = keras.metrics.Mean(name="gradient_norm")
+        self.tokens = keras.metrics.Sum(name="tokens")
+
+    def all(self):
+        return [*self.of_tokens.values(), self.gradient_norm, self.tokens]
 
 
 def _add(left, right):
@@ -215,6 +221,9 @@ def _per_token(gradients, sums):
 def _apply(optimizer, gradients, variables):
     """Update the variables; return the norm of the gradients."""
     norm = global_norm(gradients)
+    if keras.config.backend() == "tensorflow" and current() is not None:
+        # Keras' optimizer adds up what the replicas give it, and each has the whole.
+        gradients = current().of_first(gradients)
     # Replicas of TensorFlow share an optimizer, which would mix up their norms.
     if isinstance(optimizer, Adam) and current() is None:
         optimizer.apply_of_norm(gradients, variables, norm)
@@ -292,9 +301,6 @@ def _tensorflow_train_step(model, data):
     whole, gradients = _of_all_devices(sums, gradients)
     if not at_once:
         gradients = _per_token(gradients, whole)
-    if current() is not None:
-        # It would add up once more what every replica has whole.
-        model.optimizer._all_reduce_sum_gradients = lambda pairs: pairs
     norm = _apply(model.optimizer, gradients, model.trainable_variables)
     return model._update_metrics(sums, norm, whole)
 

@@ -14,6 +14,7 @@ from keras_attn_zoo.data.truecasing import Truecaser
 from keras_attn_zoo.presets.preset_checks import check_file_name
 from keras_attn_zoo.presets.preset_reading import preset_file
 from keras_attn_zoo.presets.saving import PresetFiles
+from keras_attn_zoo.support.compat import WithoutTensorFlowOps, add_special_token
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, read_bytes, shown
 from keras_attn_zoo.support.types import Config
@@ -24,7 +25,7 @@ _MODEL, _TRUECASER = "vocabulary.spm", "truecaser.txt"
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokenizer):
+class TranslationTokenizer(WithoutTensorFlowOps, PresetFiles, keras_hub.tokenizers.SentencePieceTokenizer):
     """A SentencePiece tokenizer with the four special tokens that a translator needs.
 
     Use one per side of a `TranslationPreprocessor`, or one for both.
@@ -54,9 +55,9 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
     ) -> None:
         self.truecaser = truecaser
         self.truecased = truecased or truecaser is not None
-        self._add_special_token(self.start_piece, "start_token")
-        self._add_special_token("</s>", "end_token")
-        self._add_special_token("<pad>", "pad_token")
+        add_special_token(self, self.start_piece, "start_token")
+        add_special_token(self, "</s>", "end_token")
+        add_special_token(self, "<pad>", "pad_token")
         super().__init__(proto=proto, **kwargs)
         check_file_name(self.config_file, "a tokenizer")
         if self.truecased:
@@ -91,9 +92,6 @@ class TranslationTokenizer(PresetFiles, keras_hub.tokenizers.SentencePieceTokeni
             raise damaged from error
         # None as long as there is no model.
         self.subwords: Any = None if proto is None else self._read_model()
-
-    def _set_proto_tf(self, proto: bytes) -> None:
-        """Do nothing: `subwords` does all, and TensorFlow's operation would report each model on the terminal."""
 
     def _read_model(self) -> Subwords:
         """Return what encodes and decodes text by `self.proto`."""

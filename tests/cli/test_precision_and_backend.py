@@ -262,12 +262,12 @@ def test_keras_is_imported_without_what_no_command_needs_of_it(package):
 
 @pytest.mark.long
 def test_a_preset_of_kaggle_is_found_by_a_command():
-    """KerasHub is imported without the package; a download needs it."""
+    """KerasHub is imported without the package, unless an argument names such a preset."""
     pytest.importorskip("kagglehub")
     script = (
         "import sys; from keras_attn_zoo.support.backends import choose_backend\n"
-        "choose_backend(sys.argv[1])\n"
-        "import keras_attn_zoo.models\n"
+        "choose_backend(sys.argv[1], arguments=['translate', 'kaggle://a/b/keras/c'])\n"
+        "import keras_attn_zoo.translators\n"
         "from keras_attn_zoo.presets.hub_presets import downloading\n"
         "from keras_hub.src.utils.preset_utils import get_file\n"
         "import kagglehub\n"

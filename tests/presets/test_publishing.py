@@ -73,7 +73,7 @@ def test_every_preset_is_uploaded_under_its_name(saved, hub, capsys):
     assert files_of(saved) == before
 
 
-def test_a_preset_without_a_card_gets_that_of_kerashub(saved, hub, tmp_path, monkeypatch):
+def test_a_preset_without_a_card_gets_one_that_says_how_to_load_it(saved, hub, tmp_path, monkeypatch):
     shutil.copytree(saved / NAMES[0], tmp_path / NAMES[0])
     (tmp_path / NAMES[0] / "README.md").unlink()
     before, upload_folder, seen = files_of(tmp_path), huggingface_hub.upload_folder, []
@@ -84,7 +84,7 @@ def test_a_preset_without_a_card_gets_that_of_kerashub(saved, hub, tmp_path, mon
         upload_folder(repo_id, folder_path)
 
     monkeypatch.setattr(huggingface_hub, "upload_folder", upload)
-    for card in (b"uploaded using the KerasHub library", b"# Written on the hub"):
+    for card in (f'from_preset("hf://somebody/{NAMES[0]}")'.encode(), b"# Written on the hub"):
         assert main(["presets", "publish", str(tmp_path), "hf://somebody/"]) == 0
         assert card in hub[f"somebody/{NAMES[0]}"]["README.md"]
         hub[f"somebody/{NAMES[0]}"]["README.md"] = b"# Written on the hub"

@@ -2,7 +2,7 @@
 
 from keras_attn_zoo.runs.preparation import prepare_data
 from keras_attn_zoo.support.messages import shown
-from tests.test_messages import terminal
+from tests.support.test_messages import terminal
 from tests.tiny_run import TINY
 
 

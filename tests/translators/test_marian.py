@@ -4,10 +4,8 @@ import re
 import shutil
 
 import keras
-import keras_hub
 import numpy as np
 import pytest
-from keras_hub.src.utils.preset_utils import get_preset_loader
 
 from keras_attn_zoo.bodies import RNNBackbone, TransformerBackbone
 from keras_attn_zoo.cli import main
@@ -378,24 +376,3 @@ def test_bad_checkpoints_say_so_in_one_line(copied, damage, message):
 def test_a_checkpoint_is_no_rnn(original):
     with pytest.raises(UserError, match="is a Transformer"):
         RNNBackbone.from_preset(original[0])
-
-
-def test_kerashubs_own_classes_open_it(original, opened):
-    folder = str(original[0])
-    task = keras_hub.models.Seq2SeqLM.from_preset(folder)
-    assert type(task) is type(opened)
-    assert task.generate(TEXTS) == Translator.from_preset(folder).generate(TEXTS)
-    assert isinstance(keras_hub.models.Backbone.from_preset(folder, dtype="bfloat16"), TransformerBackbone)
-    source = keras_hub.models.Tokenizer.from_preset(folder, config_file="source_tokenizer.json")
-    assert source.tokenize(TEXTS) == opened.preprocessor.source_tokenizer.tokenize(TEXTS)
-    preprocessor = keras_hub.models.Seq2SeqLMPreprocessor.from_preset(folder)
-    assert preprocessor.models == opened.preprocessor.models
-
-
-@pytest.mark.one_backend
-def test_kerashub_converts_what_it_can_itself(tmp_path):
-    write_json(tmp_path / "config.json", {"model_type": "bart"})
-    assert get_preset_loader(str(tmp_path)).check_backbone_class() is keras_hub.models.BartBackbone
-    write_json(tmp_path / "config.json", {"model_type": "unheard-of"})
-    with pytest.raises(ValueError, match=r"no converter for .*unheard-of"):
-        get_preset_loader(str(tmp_path))

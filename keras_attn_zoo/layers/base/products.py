@@ -9,7 +9,6 @@ from typing import Any
 import keras
 from keras import ops
 from keras.quantizers import AbsMaxQuantizer, QuantizationConfig
-from keras.src.backend.common.variables import AutocastScope
 
 from keras_attn_zoo.kernels.int8 import integers_are_slow, unsigned_product, uses_unsigned
 from keras_attn_zoo.kernels.loop_products import in_loop, product_in_loop
@@ -21,6 +20,7 @@ from keras_attn_zoo.kernels.small_batch_products import (
     uses_turned,
 )
 from keras_attn_zoo.layers.base.rematerialization import Rematerialized
+from keras_attn_zoo.support.compat import layers_of, without_autocast
 from keras_attn_zoo.support.processor import is_jax_on_cpu
 from keras_attn_zoo.support.types import Config, Tensor
 
@@ -126,7 +126,7 @@ def uncast(weight: keras.Variable | Tensor, compute_dtype: str) -> Tensor:
     has_gradient = _TURNED.get() is None and isinstance(weight, keras.Variable)
     if has_gradient and compute_dtype == "bfloat16" and is_jax_on_cpu():
         # In a call of its layer, even `weight.dtype` is that of the cast.
-        with AutocastScope(None):
+        with without_autocast():
             if weight.dtype == "float32":
                 return weight.value
     return ops.cast(weight, compute_dtype)
@@ -280,7 +280,7 @@ def with_quantized_policies(layer: keras.layers.Layer, config: Config) -> Config
 
     Inner layers take their policy from the outer layer, so it must be saved with that.
     """
-    quantized = [x for x in layer._flatten_layers(include_self=False) if x.quantization_mode is not None]
+    quantized = [x for x in layers_of(layer, include_self=False) if x.quantization_mode is not None]
     policy = layer.dtype_policy
     if not quantized or isinstance(policy, keras.dtype_policies.DTypePolicyMap):
         return config

@@ -7,9 +7,8 @@ from typing import Any
 
 import keras
 from keras import ops, tree
-from keras.src.backend.common.stateless_scope import in_stateless_scope
-from keras.src.backend.common.variables import AutocastScope
 
+from keras_attn_zoo.support.compat import is_stateless, without_autocast
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
 _INSIDE = contextvars.ContextVar("inside", default=False)
@@ -63,12 +62,12 @@ class Rematerialized(keras.layers.Layer):
     def _given_state(self):
         """The values that a call begins with: of random states and, in a stateless scope, of weights too."""
         weights = {id(v) for v in self.weights}
-        with AutocastScope(None):
+        with without_autocast():
             # Copies: PyTorch would change the state in place before it is read again.
             return [
                 (v, v.value if id(v) in weights else v.value * 1)
                 for v in self.variables
-                if id(v) not in weights or in_stateless_scope()
+                if id(v) not in weights or is_stateless()
             ]
 
 

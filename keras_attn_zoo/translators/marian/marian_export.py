@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_attn_zoo.bodies.transformer_backbone import TransformerBackbone
 from keras_attn_zoo.layers import MultiHeadAttention
+from keras_attn_zoo.support.compat import layers_of
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, shown, write_json
 from keras_attn_zoo.translators.marian.added_tokens import END, PAD, UNKNOWN
@@ -97,7 +98,7 @@ def check_standard(translator: Any) -> None:
         for name, layer in _attentions(backbone):
             if not _is_standard(layer, backbone):
                 reason = f"{type(layer).__name__} ({name}) as configured here"
-    if reason is None and any(layer.quantization_mode is not None for layer in backbone._flatten_layers()):
+    if reason is None and any(layer.quantization_mode is not None for layer in layers_of(backbone)):
         reason = "int8 layers: export it as it was before `quantize`"
     if reason is None and translator.preprocessor.source_tokenizer.subwords.whole_words:
         reason = "a vocabulary of whole words"

@@ -6,7 +6,7 @@ import keras_hub
 
 from keras_attn_zoo.bodies.transformer_backbone import TransformerBackbone
 from keras_attn_zoo.data.subwords import LARGEST_MODEL
-from keras_attn_zoo.presets.hub_conversion import opens
+from keras_attn_zoo.presets.converters import opens
 from keras_attn_zoo.presets.loading_without_drawing import undrawn_weights
 from keras_attn_zoo.presets.preset_reading import has_file, preset_json
 from keras_attn_zoo.support.errors import UserError
@@ -39,7 +39,7 @@ _SAME = {
 _LARGEST_SIZE = 2**20
 
 
-@opens("marian", body=TransformerBackbone)
+@opens("marian")
 def open_marian(cls: Any, preset: str, config: dict[str, Any], load_weights: bool = True, **kwargs: Any) -> Any:
     """Open a Marian model as a translator, or as the part of one that `cls` says; see `PresetFiles.from_preset`.
 
