@@ -150,6 +150,7 @@ class RNNDecoder(Rematerialized):
         state = {
             "cells": [self._for_loop(initial_states[i * n : (i + 1) * n]) for i in range(len(self.cells))],
             "attention": self.attention.initial_state(memory),
+            "position": ops.zeros(ops.shape(initial_states[0])[:1], dtype="int32"),
         }
         if self.input_feeding:
             batch = ops.shape(initial_states[0])[0]
@@ -158,10 +159,11 @@ class RNNDecoder(Rematerialized):
 
     def step(self, token_ids: Tensor, memory: TensorTree, state: TensorTree) -> tuple[Tensor, Tensor, TensorTree]:
         """Advance by one position from the previous tokens `(batch,)`: readouts, scores, state."""
-        embedded = self.target_embedding(token_ids)
-        output, context, scores, state = self._advance({"embedded": embedded}, memory, state, self._recurrences())
+        embedded, position = self.target_embedding(token_ids), state["position"]
+        at = {"embedded": embedded, "position": position[0]}
+        output, context, scores, state = self._advance(at, memory, state, self._recurrences())
         readout = state["fed"] if self.input_feeding else self._read(output, context, embedded)
-        return ops.cast(readout, self.compute_dtype), scores, state
+        return ops.cast(readout, self.compute_dtype), scores, {**state, "position": position + 1}
 
     def _read(self, output, context, embedded):
         return self.readout([output, context, embedded] if self.readout_embedding else [output, context])
@@ -188,22 +190,21 @@ class RNNDecoder(Rematerialized):
     def _advance(self, at, memory, state, cells):
         """Return output, context and scores of one position, and the next state.
 
-        `at` holds the embedding of the previous token; in a loop also "ahead", if the cells have multiplied it before;
-        and in training the noise that was drawn before the loop.
+        `at` holds the embedding of the previous token and the number of the position; in a loop also "ahead", if the
+        cells have multiplied it before; and in training the noise that was drawn before the loop.
         """
         embedded, attention_state = at["embedded"], state["attention"]
-        # Only mechanisms with dropout take noise.
-        noise = [at["attention_noise"]] if "attention_noise" in at else []
+        position, noise = at["position"], at.get("attention_noise")
         inputs = [] if "ahead" in at else [embedded]
         if self.attends_first:
             query = state["cells"][-1][0]
-            context, scores, attention_state = self.attention.step(query, memory, attention_state, *noise)
+            context, scores, attention_state = self.attention.step(query, memory, attention_state, noise, position)
             inputs.append(context)
         if self.input_feeding:
             inputs.append(state["fed"])
         output, cells = self._run_cells(inputs, at, state["cells"], cells)
         if not self.attends_first:
-            context, scores, attention_state = self.attention.step(output, memory, attention_state, *noise)
+            context, scores, attention_state = self.attention.step(output, memory, attention_state, noise, position)
         # A mechanism may compute in another type than that of the arrays of a loop.
         kept = tree.map_structure(
             lambda new, old: ops.cast(new, old.dtype) if hasattr(old, "dtype") else new,
@@ -230,8 +231,15 @@ class RNNDecoder(Rematerialized):
         """Decode with given tokens as input; where `teacher_forcing_mask` is false, with the decoder's predictions."""
         memory = self.prepare(encoder_outputs, encoder_mask)
         state = self.initial_state(memory, initial_states)
+        # The loops count.
+        del state["position"]
         embedded = self.embedding_dropout(self.target_embedding(token_ids), training=training)
-        steps = {"embedded": _time_major(embedded), "noise": self._draw_noise(embedded, training)}
+        positions = ops.arange(ops.shape(token_ids)[1], dtype="int32")
+        steps = {
+            "embedded": _time_major(embedded),
+            "position": positions,
+            "noise": self._draw_noise(embedded, training),
+        }
         in_turn = self.attends_first or self.input_feeding or teacher_forcing_mask is not None
         if may_be(training) and in_turn:
             noise = self.attention.draw_noise(memory, ops.shape(token_ids)[1])

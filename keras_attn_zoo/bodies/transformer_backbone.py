@@ -353,7 +353,7 @@ class TransformerBackbone(TranslationBackbone):
         for layer, of_target, of_source, own, one, shared in zip(*parts, strict=True):
             if shared:
                 of_target, one = {**of_target, **visible}, {**one, "self": shared}
-            x, found, one = layer.step(x, {"self": of_target, "cross": {**of_source, **own}}, one)
+            x, found, one = layer.step(x, {"self": of_target, "cross": {**of_source, **own}}, one, position)
             scores.append(found)
             new["layers"].append({**one, "self": {}} if shared else one)
             seen.append(one["self"] if shared else {})

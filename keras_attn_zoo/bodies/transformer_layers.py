@@ -224,13 +224,15 @@ class TransformerDecoderLayer(TransformerLayer):
         once = [getattr(self.cross_attention, name, None) for name in ("key_dense", "value_dense")]
         return [one for one in layers_of(self) if isinstance(one, StepMap) and one not in once]
 
-    def step(self, x: Tensor, memory: TensorTree, state: TensorTree) -> tuple[Tensor, Tensor, TensorTree]:
-        """Decode one position `(batch, width)`: output, scores of cross-attention, state."""
+    def step(
+        self, x: Tensor, memory: TensorTree, state: TensorTree, position: int | Tensor | None = None
+    ) -> tuple[Tensor, Tensor, TensorTree]:
+        """Decode one position `(batch, width)`, of that number: output, scores of cross-attention, state."""
         new = {}
 
         def attend(part, layer):
             def function(x):
-                context, scores, new[part] = layer.step(x, memory[part], state[part])
+                context, scores, new[part] = layer.step(x, memory[part], state[part], position=position)
                 return context, scores
 
             return function

@@ -196,7 +196,7 @@ class AverageAttention(SelfAttentionSteps):
         """Add one position to the sum."""
         return {"sum": seen["sum"] + ops.cast(query[:, 0], "float32")}
 
-    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
+    def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
         """How many positions there are up to this one."""
         count = memory["index"] + 1
         return count if isinstance(count, int) else ops.cast(count, "float32")

@@ -111,10 +111,10 @@ class BahdanauAttention(AttentionLayer):
         """Energies without feedback."""
         return additive_energies(linear(self, query, self.query_kernel), memory["key"], energy_vector(self))
 
-    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
+    def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
         """The energies; with feedback, on which they depend, only W s_{i-1}."""
         if not self.attention_feedback:
-            return super().ahead(query, memory)
+            return super().ahead(query, memory, positions)
         return linear(self, query, self.query_kernel)[:, None]
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:

@@ -94,7 +94,7 @@ class CoverageAttention(AttentionLayer):
             "update": linear(self, key, self.update_key_kernel),
         }
 
-    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
+    def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
         """W s_{i-1}, and V_c s_{i-1}."""
         kernels = {"energy": self.query_kernel, "update": self.update_query_kernel}
         return {part: linear(self, query, kernel)[:, None] for part, kernel in kernels.items()}

@@ -142,7 +142,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
     # Its past is a context, which only exists once the weights of a position have met the values and, in variants 1
     # and 2, the output projection: no weights can advance by themselves, so `attend_once` and `attend` are its own.
 
-    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
+    def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
         """The projected query, and its energies."""
         query = self.project_query(query)
         return {"query": query, "energies": ops.cast(self.products(query, memory), "float32")}
@@ -154,6 +154,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
         mask: Tensor | None,
         state: TensorTree,
         noise: TensorTree | None = None,
+        positions: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, TensorTree]:
         """Attend from one target position, with the pair that the position before has left."""
         at = self.ahead(query, memory)

@@ -19,7 +19,7 @@ ALIGNMENTS = ("monotonic", "predictive")
     places=("cross",),
     year=2015,
     arguments=lambda sizes: {"alignment": "monotonic"},
-    cost=("1", "I·J·d", "J·d", "a position"),
+    cost=("1", "I·J·d", "J·d", "none"),
 )
 @attention(
     "local_p",
@@ -56,10 +56,11 @@ class LocalAttention(LuongAttention):
     J + D in "monotonic". Because of the factor, the weights of "predictive" sum to
     less than one.
 
-    State: `{"position": (batch,)}` for "monotonic", the number of the target position; otherwise none.
+    State: none; a step of "monotonic" is given its `position`.
 
     Raises:
-        ValueError: an unknown alignment; a window that is not a positive integer; see `LuongAttention`.
+        ValueError: an unknown alignment; a window that is not a positive integer; a step of "monotonic" without its
+            position; see `LuongAttention`.
 
     Example:
         >>> layer = LocalAttention(window=2)
@@ -98,40 +99,29 @@ class LocalAttention(LuongAttention):
             self.position_kernel = add_kernel(self, "position_kernel", (width, width), autocast=False)
             self.position_vector = add_kernel(self, "position_vector", (width, 1), autocast=False)
 
-    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
-        """The energies and, for "predictive", the centres of the windows."""
-        energies = super().ahead(query, memory)
+    def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
+        """The energies, and the centres of the windows."""
+        return {"energies": super().ahead(query, memory, positions), "centre": self._centre(query, memory, positions)}
+
+    def _centre(self, query, memory, positions):
+        """p_i, `(batch, 1, target, 1)`; of all sentences alike for "monotonic"."""
         if self.alignment == "monotonic":
-            return energies
+            if positions is None:
+                raise ValueError(
+                    f"{type(self).__name__}: a step with a monotonic alignment needs its `position`, from 0. "
+                    "Received: position=None."
+                )
+            return positions[None, None, :, None]
         kernel, vector = (ops.cast(weight, "float32") for weight in (self.position_kernel, self.position_vector))
         share = ops.sigmoid(ops.matmul(ops.tanh(ops.matmul(ops.cast(query, "float32"), kernel)), vector))
         length = ops.sum(ops.cast(memory["mask"], "float32"), axis=-1)
-        return {"energies": energies, "centre": (length[:, None, None] * share)[:, None]}
-
-    def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """The first target position, if its number matters."""
-        if self.alignment == "predictive":
-            return {}
-        return {"position": ops.zeros(ops.shape(memory["mask"])[:1], dtype="int32")}
+        return (length[:, None, None] * share)[:, None]
 
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
     ) -> tuple[Tensor, TensorTree]:
-        """The weights inside the windows; the next position."""
-        if self.alignment == "predictive":
-            return self._within(at["energies"], at["centre"], mask), state
-        position = state["position"]
-        return self._within(at, position[:, None, None, None], mask), {"position": position + 1}
-
-    def attend(
-        self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Attend from all positions at once: their numbers are known beforehand."""
-        if self.alignment == "predictive":
-            return super().attend(query, memory, mask, training=training)
-        energies = self.ahead(ops.cast(query, self.compute_dtype), memory)
-        weights = self._within(energies, ops.arange(ops.shape(query)[1], dtype="int32")[:, None], mask)
-        return self.weigh(weights, memory, mask, training), weights
+        """The weights inside the windows."""
+        return self._within(at["energies"], at["centre"], mask), state
 
     def _within(self, energies, centre, mask):
         """Weights inside the windows around centres `(..., target, 1)`."""

@@ -55,7 +55,7 @@ class UniformAttention(AttentionLayer):
         scores = equal_weights(memory["mask"])[:, None, None]
         return {**memory, "scores": scores, "context": super().weigh(scores, memory)}
 
-    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
+    def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
         """The result of `prepare`, as there are no energies."""
         return memory["scores"]
 

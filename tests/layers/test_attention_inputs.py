@@ -123,7 +123,7 @@ def test_steps_beyond_the_length_that_was_prepared(case):
         state = layer.initial_state(memory, batch_size=BATCH)
         contexts = []
         for i in range(3):
-            context, _, state = layer.step(query[:, i], memory, state)
+            context, _, state = layer.step(query[:, i], memory, state, position=i)
             contexts.append(context)
         return ops.stack(contexts)
 

@@ -215,7 +215,7 @@ def test_rows_of_one_sentence_share_its_memory(case):
     def run(query, value, value_mask):
         memory = layer.prepare(value, value_mask=value_mask)
         copies = tree.map_structure(lambda x: ops.repeat(x, 3, axis=0), memory)
-        return layer.step(query, memory, {})[:2], layer.step(query, copies, {})[:2]
+        return layer.step(query, memory, {}, position=2)[:2], layer.step(query, copies, {}, position=2)[:2]
 
     shared, copied = compiled(run)(query, inputs["value"], case.masks["value_mask"])
     assert shared[0].shape[0] == shared[1].shape[0] == 3 * BATCH
@@ -256,14 +256,14 @@ def step_through(layer, query, order, memory):
         return tree.map_structure(lambda x: (tuple(x.shape), str(x.dtype)), state)
 
     start = layer.initial_state(memory, batch_size=BATCH)
-    context, scores, state = layer.step(query[:, 0], memory, start)
+    context, scores, state = layer.step(query[:, 0], memory, start, position=0)
     assert signature(state) == signature(start), "no loop could carry this state"
     dtypes = [keras.backend.standardize_dtype(x.dtype) for x in (context, scores)]
     assert dtypes == [layer.compute_dtype, "float32"]
     contexts, all_scores = [reorder(context)], [reorder(scores)]
     query, state = reorder(query), reorder(state)
     for i in range(1, query.shape[1]):
-        context, scores, state = layer.step(query[:, i], memory, state)
+        context, scores, state = layer.step(query[:, i], memory, state, position=i)
         contexts.append(context)
         all_scores.append(scores)
     return reorder(ops.stack(contexts, axis=1)), reorder(ops.stack(all_scores, axis=2))

@@ -43,7 +43,7 @@ def test_steps_under_noise_equal_the_call_under_the_same_dropout(name, normalize
         contexts, scores = [], []
         for i in range(TARGET):
             at = {key: x[i] for key, x in noise.items()} if isinstance(noise, dict) else noise[i]
-            context, weights, state = layer.step(query[:, i], memory, state, at)
+            context, weights, state = layer.step(query[:, i], memory, state, at, i)
             contexts.append(context)
             scores.append(weights)
         stepped = ops.stack(contexts, axis=1), ops.stack(scores, axis=2)

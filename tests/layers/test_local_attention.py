@@ -1,8 +1,10 @@
 """Local attention in long sentences; `test_attention_laws.py` has the rest."""
 
 import numpy as np
+import pytest
 
 from keras_attn_zoo.layers import LocalAttention, LuongAttention
+from tests import tiny
 from tests.layers.calls import to_numpy
 from tests.layers.cases import numbers
 from tests.weights import fill_weights
@@ -33,3 +35,23 @@ def test_a_window_wider_than_any_sentence_is_no_window():
         fill_weights(layer)
         scores.append(to_numpy(layer(query, value, return_attention_scores=True)[1]))
     np.testing.assert_allclose(*scores, atol=1e-6)
+
+
+def test_a_step_of_a_monotonic_alignment_asks_for_its_position():
+    layer = LocalAttention("monotonic", window=1, score="dot")
+    query, value = numbers("query", 2, 4), numbers("value", 2, 5, 4)
+    layer.build((2, 1, 4), value.shape)
+    memory = layer.prepare(value)
+    with pytest.raises(ValueError, match="a step with a monotonic alignment needs its `position`, from 0"):
+        layer.step(query, memory, {})
+    _, scores, state = layer.step(query, memory, {}, position=3)
+    # The window of position 3 is 2 to 4.
+    assert state == {} and (to_numpy(scores)[:, 0, :2] == 0).all() and (to_numpy(scores)[:, 0, 2:] > 0).all()
+
+
+def test_beams_share_the_memory_of_a_mechanism_that_depends_on_positions():
+    backbone = tiny.transformer(cross_attention="local_m")
+    ids = np.array([[2, 5, 6, 3]])
+    constants, memory, state = backbone.start_search(ids, np.ones_like(ids, "bool"), 8)
+    assert all(constants["source"]) and memory == [{}] * len(memory)
+    assert all(one["cross"] == {} for one in state["layers"])

@@ -139,7 +139,7 @@ def test_every_mechanism_takes_it_or_says_why_not(case):
     memory = layer.prepare(inputs["value"]) if case.cross else layer.prepare(max_length=case.target)
     state = layer.initial_state(memory, batch_size=2)
     for i in range(case.target):
-        context, scores, state = layer.step(inputs["query"][:, i], memory, state)
+        context, scores, state = layer.step(inputs["query"][:, i], memory, state, position=i)
         np.testing.assert_allclose(to_numpy(context), wanted[0][:, i], atol=3e-6)
         np.testing.assert_allclose(to_numpy(scores), wanted[1][:, :, i], atol=TOLERANCE)
 

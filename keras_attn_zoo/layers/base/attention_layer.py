@@ -24,7 +24,7 @@ class AttentionLayer(AttentionCall):
     weights; the call and the step both follow:
 
     - `prepare` (or `project_key` alone): what depends on the source only, once per sentence;
-    - `ahead` (or `energies` alone): what needs no past, for all target positions at once;
+    - `ahead` (or `energies` alone): what needs no past, for all target positions at once, whose numbers it is given;
     - `initial_state` and `advance`: the weights of one position from its past, and the next past;
     - `normalize` and `weigh`: weights from energies, the context from weights.
 
@@ -141,8 +141,12 @@ class AttentionLayer(AttentionCall):
         """Energies `(batch, heads, target, source)` of a query `(batch, target, query_dim)`, unmasked."""
         raise NotImplementedError
 
-    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
-        """Compute what needs no past, `(batch, heads, target, ...)`: by default the energies, in float32."""
+    def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
+        """Compute what needs no past, `(batch, heads, target, ...)`: by default the energies, in float32.
+
+        `positions` are the numbers of the target positions, `(target,)` and counted from 0; None in a step that was not
+        given its position.
+        """
         return ops.cast(self.energies(query, memory), "float32")
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
@@ -198,7 +202,12 @@ class AttentionLayer(AttentionCall):
     # The two contracts.
 
     def step(
-        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
+        self,
+        query: Tensor,
+        memory: TensorTree,
+        state: TensorTree,
+        noise: TensorTree | None = None,
+        position: int | Tensor | None = None,
     ) -> tuple[Tensor, Tensor, TensorTree]:
         """Attend from one target position.
 
@@ -209,18 +218,21 @@ class AttentionLayer(AttentionCall):
             state: what `initial_state` or the previous `step` returned.
             noise: in training, one position of the result of `draw_noise`, since no random numbers may be drawn inside
                 a loop.
+            position: the number of the target position, from 0, for mechanisms that depend on it; steps of
+                self-attention count for themselves.
 
         Returns:
             context `(batch, value_dim)`, scores `(batch, heads, source)`, the next state.
         """
         if not in_loop():
             query = ops.cast(query, self.compute_dtype)
+        positions = None if position is None else ops.reshape(ops.cast(position, "int32"), (1,))
         if state:
             query = query[:, None]
-            context, scores, state = self.attend_once(query, *self.observe(query, memory, state), noise)
+            context, scores, state = self.attend_once(query, *self.observe(query, memory, state), noise, positions)
             return context[:, 0], scores[:, :, 0], state
         query = ops.reshape(query, (ops.shape(memory["mask"])[0], -1, query.shape[-1]))
-        context, scores, _ = self.attend_once(query, *self.observe(query, memory, state), noise)
+        context, scores, _ = self.attend_once(query, *self.observe(query, memory, state), noise, positions)
         return *as_rows(context, scores), state
 
     def attend_once(
@@ -230,9 +242,10 @@ class AttentionLayer(AttentionCall):
         mask: Tensor | None,
         state: TensorTree,
         noise: TensorTree | None = None,
+        positions: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, TensorTree]:
         """The body of a step, from what `observe` returned: context and scores with a target axis, the next state."""
-        weights, state = self.advance(self.ahead(query, memory), memory, mask, state)
+        weights, state = self.advance(self.ahead(query, memory, positions), memory, mask, state)
         dropped = weights
         if noise is not None:
             dropped = weights * ops.cast(noise, "float32")[:, :, None]
@@ -247,7 +260,9 @@ class AttentionLayer(AttentionCall):
 
         A mechanism with a state may override it if its recurrence has a closed form; a test compares the two.
         """
-        at, state = self.ahead(ops.cast(query, self.compute_dtype), memory), self.initial_state(memory)
+        positions = ops.arange(ops.shape(query)[1], dtype="int32")
+        at = self.ahead(ops.cast(query, self.compute_dtype), memory, positions)
+        state = self.initial_state(memory)
         if state:
             return self.attend_in_turn(at, memory, mask, state, training)
         weights, _ = self.advance(at, memory, mask, state)

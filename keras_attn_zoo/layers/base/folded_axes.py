@@ -56,10 +56,15 @@ class FoldedAxes(HeadedAttention):
         return (context, *scores) if return_attention_scores else context
 
     def step(
-        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
+        self,
+        query: Tensor,
+        memory: TensorTree,
+        state: TensorTree,
+        noise: TensorTree | None = None,
+        position: int | Tensor | None = None,
     ) -> tuple[Tensor, Tensor, TensorTree]:
         """Attend from one position; see `AttentionLayer.step`."""
-        context, scores, state = super().step(query, memory, state, noise)
+        context, scores, state = super().step(query, memory, state, noise, position)
         return self._with_axes(context), scores, state
 
     def _with_axes(self, context):

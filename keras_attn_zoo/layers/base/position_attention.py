@@ -74,7 +74,7 @@ class PositionAttention(ProjectionsSeen):
         row = index if isinstance(index, int) else ops.minimum(index, memory["positions"].shape[0] - 1)
         return ops.take(memory["rows"], row, axis=1)
 
-    def ahead(self, query: Tensor, memory: TensorTree) -> TensorTree:
+    def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
         """Energies that all sentences share, `(1, heads, length, length)`; in a step its weights."""
         if "index" not in memory:
             return memory["energies"][None]

@@ -98,11 +98,16 @@ class SelfAttentionSteps(AttentionLayer):
         raise NotImplementedError
 
     def step(
-        self, query: Tensor, memory: TensorTree, state: TensorTree, noise: TensorTree | None = None
+        self,
+        query: Tensor,
+        memory: TensorTree,
+        state: TensorTree,
+        noise: TensorTree | None = None,
+        position: int | Tensor | None = None,
     ) -> tuple[Tensor, Tensor, TensorTree]:
         """Attend from one position; see `AttentionLayer.step`."""
         if "visible" not in memory:
-            return super().step(query, memory, state, noise)
+            return super().step(query, memory, state, noise, position)
         beams = memory["visible"].shape[2]
         query = ops.reshape(ops.cast(query, self.compute_dtype), (-1, beams, query.shape[-1]))
         context, scores, state = self.attend_once(query, *self.observe(query, memory, state), noise)
@@ -131,9 +136,12 @@ class SelfAttentionSteps(AttentionLayer):
         mask: Tensor | None,
         state: TensorTree,
         noise: TensorTree | None = None,
+        positions: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, TensorTree]:
         """One step; beyond `max_length` inside a compiled loop, where nothing can be raised, its context is NaN."""
-        context, scores, state = super().attend_once(query, memory, mask, state, noise)
+        if "index" in memory:
+            positions = ops.reshape(ops.cast(memory["index"], "int32"), (1,))
+        context, scores, state = super().attend_once(query, memory, mask, state, noise, positions)
         if "index" in memory and not isinstance(memory["index"], int):
             context = ops.where(memory["index"] < memory["positions"].shape[0], context, float("nan"))
         return context, scores, state
