@@ -89,7 +89,7 @@ def align(translator, recipe, options):
     pairs, gold = read_links(options.links, recipe)
     preprocessor = translator.preprocessor
     longest = min(LONGEST, translator.backbone.longest_sentence or LONGEST)
-    translator.make_room(longest)
+    translator.set_max_tokens(longest)
     sides = zip(*((as_sentence(source), as_sentence(target)) for source, target in pairs), strict=True)
     lengths = [
         [len(ids) + 2 for ids in tokenizer(list(side))]

@@ -5,7 +5,7 @@ from typing import Any
 from keras import ops
 
 from keras_attn_zoo.layers import ATTENTIONS, get_attention
-from keras_attn_zoo.layers.base.shared_by_layers import SharedBySide
+from keras_attn_zoo.layers.base.shared_by_layers import SharedByLayers
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.types import DType, Tensor, TensorTree
 
@@ -16,7 +16,7 @@ _NAMES = {"encoder": "attention", "decoder": "self_attention", "cross": "cross_a
 class AttentionStack:
     """The attention layers in one place, from one description or one per layer.
 
-    What the layers of a side share, by `shared_by_side` of their class, is created here and passed from layer to
+    What the layers of a side share, by `shared_by_layers` of their class, is created here and passed from layer to
     layer by `given`. A description may contain arguments of what is shared, besides those of its layer.
 
     Args:
@@ -40,7 +40,7 @@ class AttentionStack:
             )
         made = [_layer(description, place, dtype, sizes) for description in descriptions]
         self.layers = [layer for layer, _ in made]
-        self.shared: dict[type[SharedBySide], SharedBySide] = {}
+        self.shared: dict[type[SharedByLayers], SharedByLayers] = {}
         for kind in {_sharing(layer): None for layer in self.layers if _sharing(layer)}:
             sharing = [(layer, of_side) for layer, of_side in made if _sharing(layer) is kind]
             asked = [kind.asked_by(layer) for layer, _ in sharing]
@@ -56,7 +56,7 @@ class AttentionStack:
     def given(self, x: Tensor) -> list[dict[str, Tensor]]:
         """Return the additional arguments of each layer's call or `prepare`; only the length of `x` matters."""
         found: list[dict[str, Tensor]] = []
-        current: dict[type[SharedBySide] | None, dict[str, Tensor]] = {}
+        current: dict[type[SharedByLayers] | None, dict[str, Tensor]] = {}
         for layer in self.layers:
             kind = _sharing(layer)
             if kind is not None:
@@ -79,9 +79,9 @@ def _layer(description, place, dtype, sizes):
     if isinstance(description, dict) and "attention" in description:
         name = description["attention"]
         entry = ATTENTIONS.get(name) if isinstance(name, str) else None
-        if entry is not None and entry.layer.shared_by_side is not None:
+        if entry is not None and entry.layer.shared_by_layers is not None:
             try:
-                description, of_side = entry.layer.shared_by_side.split(description)
+                description, of_side = entry.layer.shared_by_layers.split(description)
             except ValueError as error:
                 raise UserError(f"{place} attention: {error}") from error
         layer = get_attention(description, place=place, **sizes, **named)
@@ -100,5 +100,5 @@ def _layer(description, place, dtype, sizes):
 
 def _sharing(layer):
     """Return the class of what a layer shares with the others of its side; None if it shares nothing."""
-    kind = layer.shared_by_side
+    kind = layer.shared_by_layers
     return None if kind is None or kind.asked_by(layer) is None else kind

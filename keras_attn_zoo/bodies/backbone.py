@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_attn_zoo.bodies.call_export import CallExport
 from keras_attn_zoo.bodies.model_inputs import OPTIONAL_INPUTS, with_optional_specs
-from keras_attn_zoo.bodies.needed_scores import scores_read_of
+from keras_attn_zoo.bodies.needed_scores import scores_needed_of
 from keras_attn_zoo.bodies.nested_layers import build_once, serialize_layer
 from keras_attn_zoo.bodies.output_projection import OutputProjection
 from keras_attn_zoo.bodies.posterior_layer import Posterior
@@ -156,7 +156,7 @@ class TranslationBackbone(
             UserError: inputs that this body does not take.
         """
         self._check_inputs(inputs)
-        with scores_read_of(self.aligned_layers if attention else ()):
+        with scores_needed_of(self.aligned_layers if attention else ()):
             outputs = super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
         return self._chosen_outputs(outputs, attention, logits)
 

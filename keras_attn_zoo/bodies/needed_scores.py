@@ -10,7 +10,7 @@ _READ: contextvars.ContextVar[Collection[AttentionLayer] | None] = contextvars.C
 
 
 @contextlib.contextmanager
-def scores_read_of(layers: Collection[AttentionLayer]) -> Iterator[None]:
+def scores_needed_of(layers: Collection[AttentionLayer]) -> Iterator[None]:
     """Within it, of all attention layers in a body, only the scores of these are read.
 
     It is no argument, since a functional model hands none on to the layers of its graph. Outside, all scores are read.
@@ -22,7 +22,7 @@ def scores_read_of(layers: Collection[AttentionLayer]) -> Iterator[None]:
         _READ.reset(token)
 
 
-def are_scores_read(layer: AttentionLayer) -> bool:
+def needs_scores(layer: AttentionLayer) -> bool:
     """Return whether the scores of a layer are read."""
     read = _READ.get()
     return read is None or any(layer is one for one in read)

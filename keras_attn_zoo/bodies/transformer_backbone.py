@@ -20,7 +20,7 @@ from keras_attn_zoo.bodies.backbone import (
     policy_of,
 )
 from keras_attn_zoo.bodies.model_inputs import translation_inputs
-from keras_attn_zoo.bodies.needed_scores import scores_read_of
+from keras_attn_zoo.bodies.needed_scores import scores_needed_of
 from keras_attn_zoo.bodies.position_encodings import position_layer
 from keras_attn_zoo.bodies.shared_beams import descend, shared_states
 from keras_attn_zoo.bodies.transformer_layers import (
@@ -313,7 +313,7 @@ class TransformerBackbone(TranslationBackbone):
 
     def _begin(self, encoder_token_ids, encoder_padding_mask, constants, beams):
         """Return encoder outputs, keys and values of layers with a state, and states; the rest become constants."""
-        with scores_read_of(()):
+        with scores_needed_of(()):
             encoded, _ = self._encode(encoder_token_ids, encoder_padding_mask)
         batch = ops.shape(encoder_token_ids)[0]
         memory = [layer.cross_attention.prepare(encoded, value_mask=encoder_padding_mask) for layer in self._decoders]

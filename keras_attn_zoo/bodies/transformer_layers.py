@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.bodies.needed_scores import are_scores_read
+from keras_attn_zoo.bodies.needed_scores import needs_scores
 from keras_attn_zoo.bodies.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_choice, check_positive
@@ -122,7 +122,7 @@ class TransformerEncoderLayer(TransformerLayer):
         **kwargs: see `TransformerLayer`.
 
     Shapes: x `(batch, source, width)`, padding_mask `(batch, source)`, shared: additional arguments of the attention,
-    see `SharedBySide`; out: x, scores `(batch, heads, source, source)`, or None if nobody reads them.
+    see `SharedByLayers`; out: x, scores `(batch, heads, source, source)`, or None if nobody reads them.
     """
 
     parts = ("attention",)
@@ -172,7 +172,7 @@ class TransformerDecoderLayer(TransformerLayer):
         **kwargs: see `TransformerLayer`.
 
     Shapes: x `(batch, target, width)`, encoded `(batch, source, width)`, encoder_mask `(batch, source)`, shared:
-    additional arguments of self-attention, see `SharedBySide`; out: x, scores of self-attention
+    additional arguments of self-attention, see `SharedByLayers`; out: x, scores of self-attention
     `(batch, heads, target, target)` and of cross-attention `(batch, heads, target, source)`, or None if nobody reads
     them.
 
@@ -290,6 +290,6 @@ def _is_unread(scores: Any) -> bool:
 
 def attended(attention: AttentionLayer, *args: Tensor, **options: Any) -> tuple[Tensor, Tensor | None]:
     """Call an attention layer; return context and scores, or None in their place if nobody reads them."""
-    read = are_scores_read(attention)
+    read = needs_scores(attention)
     found = attention(*args, return_attention_scores=read, **options)
     return found if read else (found, None)

@@ -60,7 +60,7 @@ def _add(group: Any, command: Command, backend: str | None = None) -> None:
         action=command.run,
         parser=parser,
         list_argument=command.list_argument,
-        farewell=command.farewell,
+        interrupt_hint=command.interrupt_hint,
         job=command.job,
         own_backend=command.own_backend,
     )

@@ -51,7 +51,7 @@ COMMAND = Command(
     ],
     add_arguments,
     run,
-    farewell="Run the command again to resume it.",
+    interrupt_hint="Run the command again to resume it.",
     own_backend=own_backend,
     resumes=True,
 )

@@ -151,7 +151,7 @@ COMMAND = Command(
     ["attn-zoo demo", "attn-zoo demo --out my-demo --backend torch"],
     add_arguments,
     run,
-    farewell="Run the demonstration again to resume it.",
+    interrupt_hint="Run the demonstration again to resume it.",
     job="training RNNs",
     own_backend=lambda options: backend_of_run(options.out / name for name in NAMES),
     resumes=True,

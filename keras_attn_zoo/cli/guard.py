@@ -29,7 +29,7 @@ def guarded(
     parser: argparse.ArgumentParser,
     action: Callable[[argparse.Namespace], int | None] | None,
     arguments: Sequence[str] | None = None,
-    farewell: str = "",
+    interrupt_hint: str = "",
 ) -> int:
     """Parse a command line, choose the backend and run; turn failures into one line and an exit status.
 
@@ -38,7 +38,7 @@ def guarded(
             `Command`.
         action: function of the parsed options; None for the one that a subcommand sets.
         arguments: the command line; by default that of the process, which then exits with the status.
-        farewell: added to the message when the command is interrupted; a subcommand may set its own.
+        interrupt_hint: added to the message when the command is interrupted; a subcommand may set its own.
 
     Returns:
         the exit status: 0 for success; 2 for bad input, a full disk, exhausted memory or a failing library; 130, 143
@@ -49,7 +49,7 @@ def guarded(
             stoppable.heed()
             prepare_streams()
             prepare_matplotlib()
-            status = _run(parser, action, sys.argv[1:] if arguments is None else arguments, farewell, stoppable)
+            status = _run(parser, action, sys.argv[1:] if arguments is None else arguments, interrupt_hint, stoppable)
         except BrokenPipeError:
             drop_output()
             status = 0
@@ -70,7 +70,7 @@ def guarded(
         return status
 
 
-def _run(parser, action, arguments, farewell, stoppable):
+def _run(parser, action, arguments, interrupt_hint, stoppable):
     check_arguments(arguments)
     try:
         options, rest = parser.parse_known_args(arguments)
@@ -82,7 +82,9 @@ def _run(parser, action, arguments, farewell, stoppable):
             getattr(options, "parser", parser).error(f"unrecognized arguments: {' '.join(rest)}{dashed}")
         if rest:
             setattr(options, more, [*getattr(options, more), *rest[:end], *rest[end + 1 :]])
-        stoppable.farewell = f"{stoppable.farewell} {getattr(options, 'farewell', farewell)}".rstrip()
+        stoppable.interrupt_hint = (
+            f"{stoppable.interrupt_hint} {getattr(options, 'interrupt_hint', interrupt_hint)}".rstrip()
+        )
         require(user=parser.prog, backend=True)
         own = options.own_backend(options) if options.own_backend and options.backend is None else None
         collect_less_garbage()
@@ -96,7 +98,9 @@ def _run(parser, action, arguments, farewell, stoppable):
                 if not getattr(options, "resumes", False) or getattr(options, "plan", False):
                     raise
                 with contextlib.suppress(OSError):
-                    print(f"{parser.prog}: nobody reads the output any more.\n{stoppable.farewell}", file=sys.stderr)
+                    print(
+                        f"{parser.prog}: nobody reads the output any more.\n{stoppable.interrupt_hint}", file=sys.stderr
+                    )
                 drop_output()
                 return _UNREAD
     finally:

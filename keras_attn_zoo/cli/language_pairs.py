@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from keras_attn_zoo.cli.options import refuse
-from keras_attn_zoo.cli.part_failures import told_failure
+from keras_attn_zoo.cli.part_failures import format_failure
 from keras_attn_zoo.cli.run_comparison import checked_comparison, run_comparison, system_names
 from keras_attn_zoo.cli.table_options import EVERY, pair_of, runs_in
 from keras_attn_zoo.data.splits import MAX_HELD_OUT
@@ -52,7 +52,7 @@ def run_pairs(recipe: Recipe, options: argparse.Namespace) -> None:
         try:
             seconds += run_comparison(recipe, own)
         except Exception as error:
-            failed.setdefault(told_failure(pair, error).rstrip("."), []).append(pair)
+            failed.setdefault(format_failure(pair, error).rstrip("."), []).append(pair)
     if options.plan:
         from keras_attn_zoo.training.progress import clock_time
 

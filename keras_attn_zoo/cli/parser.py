@@ -30,7 +30,7 @@ class Command:
         add_arguments: function that adds its options to a `Parser`.
         run: function that takes the parsed options.
         list_argument: name of the positional argument that collects the rest of the line, even after options.
-        farewell: added to the message when the command is interrupted.
+        interrupt_hint: added to the message when the command is interrupted.
         job: what takes most of its time, see `choose_backend`; a function of the parsed options if they decide.
         own_backend: function of the parsed options; the backend of the run that the command resumes, or that it needs;
             or None.
@@ -44,7 +44,7 @@ class Command:
     add_arguments: Callable[["Parser"], None]
     run: Callable[[argparse.Namespace], None]
     list_argument: str | None = None
-    farewell: str = ""
+    interrupt_hint: str = ""
     job: str | Callable[[argparse.Namespace], str] = "search"
     own_backend: Callable[[argparse.Namespace], str | None] | None = None
     resumes: bool = False

@@ -7,7 +7,7 @@ from keras_attn_zoo.cli.process import reason
 _LOG = logging.getLogger(__name__)
 
 
-def told_failure(name: str, error: Exception) -> str:
+def format_failure(name: str, error: Exception) -> str:
     """Say that one part of a comparison failed, and return the reason; of a bug, say where it is.
 
     With several processes, the error is raised again: the others would wait for this one in the middle of the part.

@@ -20,7 +20,7 @@ from keras_attn_zoo.cli import (
     plot_weights,
 )
 from keras_attn_zoo.cli.parser import Parser
-from keras_attn_zoo.cli.part_failures import told_failure
+from keras_attn_zoo.cli.part_failures import format_failure
 from keras_attn_zoo.cli.text_options import own_text
 from keras_attn_zoo.corpora.corpus import Corpus
 from keras_attn_zoo.data.words import word_count
@@ -132,7 +132,7 @@ def draw_pictures(
             continue
         except Exception as error:
             # Tables and page are whole without it.
-            told_failure(file, error)
+            format_failure(file, error)
             continue
         _record(out, file, _origin(line, drawn))
 

@@ -38,15 +38,15 @@ class Stoppable:
     seconds after the first signal is ended too.
 
     Args:
-        farewell: a line to print when the process is stopped.
+        interrupt_hint: a line to print when the process is stopped.
         last: whether the process ends after this context: signals then get the system's default, which is silent.
 
     Attributes:
         signal: the number of the signal received, or None.
     """
 
-    def __init__(self, farewell: str, last: bool = False) -> None:
-        self.farewell, self.last = farewell, last
+    def __init__(self, interrupt_hint: str, last: bool = False) -> None:
+        self.interrupt_hint, self.last = interrupt_hint, last
         self.signal: int | None = None
         self._heeded = self._said = False
         self._former: dict[int, Any] = {}
@@ -104,7 +104,7 @@ class Stoppable:
     def _say_farewell(self):
         if not self._said:
             self._said = True
-            print(f"\n{self.farewell}", file=sys.stderr, flush=True)
+            print(f"\n{self.interrupt_hint}", file=sys.stderr, flush=True)
 
     def _stop(self, number, frame):
         if self.signal is None:

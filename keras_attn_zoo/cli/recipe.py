@@ -32,5 +32,5 @@ def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None
         parser,
         lambda options: run_pairs(recipe, options),
         arguments,
-        farewell="Run the recipe again to resume it.",
+        interrupt_hint="Run the recipe again to resume it.",
     )

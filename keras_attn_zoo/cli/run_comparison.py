@@ -24,7 +24,7 @@ from keras_attn_zoo.cli.options import (
     settings_from_options,
 )
 from keras_attn_zoo.cli.parser import Parser, checked
-from keras_attn_zoo.cli.part_failures import told_failure
+from keras_attn_zoo.cli.part_failures import format_failure
 from keras_attn_zoo.cli.plot import draw_pictures
 from keras_attn_zoo.cli.run_checks import check_runs, check_with_text, room_of
 from keras_attn_zoo.cli.table_options import (
@@ -303,7 +303,7 @@ def _train(recipe, runs, options, out, scoring, corpus, texts):
             with RunFolder(folder).lock(wait=True):
                 score_and_draw(folder, corpus.test, keep_scores=True, **of_tables, **room, **scoring)
         except Exception as error:
-            failed[run.name] = told_failure(run.name, error)
+            failed[run.name] = format_failure(run.name, error)
     return failed
 
 
@@ -336,7 +336,7 @@ def _write_tables(recipe, runs, options, out, anyway):
     Return the paper's runs and tables, for its page, and all runs of the results; None if no run was scored.
     """
     from keras_attn_zoo.runs.run_folder import RunFolder
-    from keras_attn_zoo.studies.earlier_results import FILE, comparable, gathered, names_of
+    from keras_attn_zoo.studies.earlier_results import FILE, comparable, merged_runs, names_of
     from keras_attn_zoo.studies.paper_cells import Runs
     from keras_attn_zoo.studies.paper_files import write_tables
     from keras_attn_zoo.studies.result_files import write_results
@@ -357,7 +357,7 @@ def _write_tables(recipe, runs, options, out, anyway):
         raise UserError(f"none of the runs asked for has been scored in {shown(out)}: train one, or check --out.")
     # Another process may write those of other systems.
     with locked(out, ".results.lock", wait=True):
-        runs = gathered([run for run in runs if run.name in names], out, recipe, others)
+        runs = merged_runs([run for run in runs if run.name in names], out, recipe, others)
         folders = [out / run.name for run in runs]
         baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
         results = read_results(comparable(folders, asked, "test"), baselines=baselines, test=test)

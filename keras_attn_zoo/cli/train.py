@@ -76,7 +76,7 @@ COMMAND = Command(
     ],
     add_arguments,
     run,
-    farewell="Continue with --resume.",
+    interrupt_hint="Continue with --resume.",
     job=lambda options: training_job([SYSTEMS.get(options.system)]),
     own_backend=lambda options: backend_of_run([options.run] if options.resume else []),
     resumes=True,

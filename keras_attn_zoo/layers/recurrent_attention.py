@@ -10,7 +10,7 @@ from keras_attn_zoo.kernels.loops import first
 from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.position_attention import PositionAttention, check_length
 from keras_attn_zoo.layers.base.rematerialization import Rematerialized
-from keras_attn_zoo.layers.base.shared_by_layers import SharedBySide
+from keras_attn_zoo.layers.base.shared_by_layers import SharedByLayers
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
 
@@ -159,7 +159,7 @@ class RecurrentTransition(Rematerialized):
         return {**super().get_config(), "normalize": self.normalize, "residual": self.residual}
 
 
-class SharedMatrices(SharedBySide):
+class SharedMatrices(SharedByLayers):
     """The matrices of one side: initial ones, which a transition refines before each layer.
 
     The description of a layer may contain "max_length", "initializer" and "trainable" (False freezes them) for the
@@ -257,7 +257,7 @@ class RecurrentAttention(PositionAttention):
     acts on the attended position; the decoder's A_0 is lower triangular.
     """
 
-    shared_by_side = SharedMatrices
+    shared_by_layers = SharedMatrices
     beams_share = True
 
     def __init__(

@@ -294,7 +294,7 @@ def _check_place(layer, place):
             f"{type(layer).__name__} is not {_article(place)} attention: "
             f"use it as {' or '.join(sorted(fitting))} attention."
         )
-    shared = layer.shared_by_side
+    shared = layer.shared_by_layers
     if place == "cross" and shared is not None and shared.asked_by(layer) is not None:
         raise UserError(
             f"{type(layer).__name__} is not a cross attention: only self-attention layers share their {shared.what}; "

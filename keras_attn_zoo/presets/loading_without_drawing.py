@@ -16,7 +16,7 @@ _UNSAVED = 10_000
 
 
 @contextlib.contextmanager
-def undrawn_weights(stored: int | None = None) -> Iterator[None]:
+def without_drawing(stored: int | None = None) -> Iterator[None]:
     """Start layers created here with zeros instead of weights drawn from an initialiser that they name.
 
     Drawing random numbers, orthogonal matrices above all, takes most of the time of
@@ -30,7 +30,7 @@ def undrawn_weights(stored: int | None = None) -> Iterator[None]:
         UserError: a model with more weights than `stored` is created.
 
     Example:
-        >>> with undrawn_weights():
+        >>> with without_drawing():
         ...     layer = keras.layers.Dense(2)
         ...     layer.build((None, 3))
         >>> float(keras.ops.sum(keras.ops.abs(layer.kernel)))

@@ -12,7 +12,7 @@ from keras import ops
 
 from keras_attn_zoo.presets.converters import CONVERTERS
 from keras_attn_zoo.presets.hub_presets import downloading
-from keras_attn_zoo.presets.loading_without_drawing import undrawn_weights
+from keras_attn_zoo.presets.loading_without_drawing import without_drawing
 from keras_attn_zoo.presets.preset_checks import (
     WEIGHTS,
     check_configs,
@@ -95,7 +95,7 @@ class PresetFiles:
             check_configs(preset)
             stored = check_sizes(preset, weights_needed=loads)
             check_parts(preset)
-            with _in_one_line(preset), undrawn_weights(stored) if loads else contextlib.nullcontext():
+            with _in_one_line(preset), without_drawing(stored) if loads else contextlib.nullcontext():
                 if "dtype" in kwargs:
                     kwargs["dtype"] = with_int8(preset, kwargs["dtype"])
                 return super().from_preset(preset, *args, **kwargs)

@@ -124,7 +124,7 @@ def matrices_by_position(
         if length > min(MOST_TOKENS, translator.backbone.longest_sentence or MOST_TOKENS):
             raise UserError(f"{text}.")
         raise UserError(
-            f"{text}, or call the translator's make_room({length}).", f"{text}, or set --max-tokens {length}."
+            f"{text}, or call the translator's set_max_tokens({length}).", f"{text}, or set --max-tokens {length}."
         )
     description = translator.description("")
     layers = {

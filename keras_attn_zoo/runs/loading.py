@@ -56,7 +56,7 @@ def load_translator(
     sampler = sampler_of({**kept, **{name: getattr(search, name) for name in given}})
     translator.compile(sampler=sampler, search_top_k=search.search_top_k)
     if max_tokens is not None:
-        translator.make_room(max_tokens)
+        translator.set_max_tokens(max_tokens)
     return translator
 
 

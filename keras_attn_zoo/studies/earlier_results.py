@@ -116,7 +116,7 @@ def names_of(out: Path, systems: Iterable[str]) -> list[str]:
     return names
 
 
-def gathered(asked: Sequence[Run], out: Path, recipe: Recipe, others: Iterable[str] = ()) -> list[Run]:
+def merged_runs(asked: Sequence[Run], out: Path, recipe: Recipe, others: Iterable[str] = ()) -> list[Run]:
     """Return the runs of a call, and with them those of the results in their folder; name those that are left out.
 
     Args:

@@ -109,7 +109,7 @@ class BLEUAtSteps(ValidationBLEU):
         preprocessor = self.model.preprocessor
         before = preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length
         if self.max_tokens is not None:
-            self.model.make_room(self.max_tokens)
+            self.model.set_max_tokens(self.max_tokens)
         try:
             yield
         finally:

@@ -356,7 +356,7 @@ class SentenceTooLong(UserError):
         number: number of the sentence, counted from 1.
         tokens: how many tokens it has, with its end.
         limit: how many it may have.
-        most: how many it may have after `make_room`, as far as is known.
+        most: how many it may have after `set_max_tokens`, as far as is known.
     """
 
     def __init__(
@@ -372,7 +372,7 @@ class SentenceTooLong(UserError):
             super().__init__(f"{text}.")
         else:
             super().__init__(
-                f"{text}, or call the translator's make_room({tokens}).", f"{text}, or set --max-tokens {tokens}."
+                f"{text}, or call the translator's set_max_tokens({tokens}).", f"{text}, or set --max-tokens {tokens}."
             )
 
 

@@ -113,7 +113,7 @@ def _suppressed(backbone, logits, renormalize):
     return ops.where(suppressed, _SUPPRESSED, logits)
 
 
-def with_little_room(
+def retrying_at_full_length(
     run: Callable[[dict[str, np.ndarray]], Found], known_if_empty: bool = True
 ) -> Callable[[dict[str, np.ndarray]], Found]:
     """Return a search that first gives translations twice as much room as the sources take, instead of all.
@@ -183,7 +183,7 @@ def _searches_as(sampler, *classes):
     return isinstance(sampler, classes) and type(sampler).search in [one.search for one in classes]
 
 
-def needs_little_room(sampler: keras_hub.samplers.Sampler) -> bool:
+def may_retry_at_full_length(sampler: keras_hub.samplers.Sampler) -> bool:
     """Return whether a sampler may search some sentences twice: not if it would draw other random numbers."""
     return _searches_as(sampler, BeamSearch, PooledBeamSearch) and not sampler.variables
 

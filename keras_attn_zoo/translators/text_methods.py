@@ -19,7 +19,7 @@ from keras_attn_zoo.support.errors import UserError, check_counts, counted
 from keras_attn_zoo.support.types import Tensor
 from keras_attn_zoo.translators.forced_attention import attention_program
 from keras_attn_zoo.translators.preprocessor import SentenceTooLong, check_maximum, check_texts, check_token_count
-from keras_attn_zoo.translators.search import needs_little_room, search, search_key, with_little_room
+from keras_attn_zoo.translators.search import may_retry_at_full_length, retrying_at_full_length, search, search_key
 from keras_attn_zoo.translators.translations import (
     ForcedDecoding,
     Hypothesis,
@@ -47,7 +47,7 @@ class TextMethods:
     token_losses: Callable[..., tuple[Tensor, Tensor, Tensor]]
     _programs: Programs
 
-    def make_room(self, max_tokens: int) -> None:
+    def set_max_tokens(self, max_tokens: int) -> None:
         """Set the maximum length of sentences and translations to `max_tokens`.
 
         RNNs and sinusoidal positions work beyond the lengths seen in training, though less well; learned positions
@@ -61,7 +61,7 @@ class TextMethods:
                 preprocessor.
 
         Example:
-            >>> translator.make_room(240)
+            >>> translator.set_max_tokens(240)
         """
         self._check_preprocessor()
         self._check_maximum(max_tokens)
@@ -227,7 +227,7 @@ class TextMethods:
         def read(source, found, row):
             return read_hypotheses(found, row, source, n_best, preprocessor)
 
-        around = with_little_room if needs_little_room(sampler) else None
+        around = retrying_at_full_length if may_retry_at_full_length(sampler) else None
         options = {"progress": progress, "clock": clock, "around": around, "beams": sampler.num_beams}
         results = self._in_batches((text.sources,), batch_size, key, make, pack, read, **options)
         return results[0] if alone else results

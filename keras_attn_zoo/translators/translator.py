@@ -31,7 +31,13 @@ from keras_attn_zoo.translators.exploration import Exploration
 from keras_attn_zoo.translators.input_forms import ids_for_search, joined, source_batches
 from keras_attn_zoo.translators.keras_methods import KerasMethods
 from keras_attn_zoo.translators.preprocessor import TranslationPreprocessor
-from keras_attn_zoo.translators.search import needs_little_room, search, search_key, until_stop, with_little_room
+from keras_attn_zoo.translators.search import (
+    may_retry_at_full_length,
+    retrying_at_full_length,
+    search,
+    search_key,
+    until_stop,
+)
 from keras_attn_zoo.translators.search_settings import are_search_settings, sampler_of, settings_of
 from keras_attn_zoo.translators.texts import strings
 
@@ -332,13 +338,13 @@ class Translator(
         sampler = self.sampler
         inputs = keras.tree.map_structure(keras.ops.convert_to_numpy, inputs)
         # Without an end, all the room is needed.
-        limit = inputs["decoder_token_ids"].shape[1] if stop and needs_little_room(sampler) else None
+        limit = inputs["decoder_token_ids"].shape[1] if stop and may_retry_at_full_length(sampler) else None
         found = self._programs.run(
             ("generate", stop, limit, *search_key(sampler, self.search_top_k)),
             lambda: functools.partial(self.generate_step, stop_token_ids=stop, limit=limit),
             inputs,
             changing=sampler.variables,
-            around=None if limit is None else lambda run: with_little_room(run, self.preprocessor is not None),
+            around=None if limit is None else lambda run: retrying_at_full_length(run, self.preprocessor is not None),
             beams=getattr(sampler, "num_beams", 1),
         )
         return {name: x for name, x in found.items() if name != "certain"}

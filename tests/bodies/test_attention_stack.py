@@ -7,7 +7,7 @@ import pytest
 from keras_attn_zoo.bodies import RNNBackbone, TransformerBackbone
 from keras_attn_zoo.bodies.attention_stack import AttentionStack
 from keras_attn_zoo.layers import MultiHeadAttention
-from keras_attn_zoo.layers.base.shared_by_layers import SharedBySide
+from keras_attn_zoo.layers.base.shared_by_layers import SharedByLayers
 from keras_attn_zoo.support.errors import UserError
 from tests import tiny
 from tests.layers.calls import to_numpy
@@ -28,7 +28,7 @@ class Temperature(keras.layers.Layer):
         return keras.ops.convert_to_tensor(self.value)
 
 
-class SharedTemperature(SharedBySide):
+class SharedTemperature(SharedByLayers):
     """A temperature that doubles from layer to layer."""
 
     what = "temperatures"
@@ -46,7 +46,7 @@ class SharedTemperature(SharedBySide):
 class HeatedAttention(MultiHeadAttention):
     """Multi-head attention with energies that are divided by a temperature of the side."""
 
-    shared_by_side = SharedTemperature
+    shared_by_layers = SharedTemperature
 
     def call(self, query, value=None, key=None, temperature=None, training=None):
         return self.run(query, None, None, (None,) * 4, True, training, False, temperature=temperature)

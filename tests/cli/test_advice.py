@@ -21,7 +21,7 @@ from tests import tiny
 
 def advised(error):
     """The values that a message advises, on the command line and in Python."""
-    found = re.findall(r"--max-tokens (\d+)|make_room\((\d+)\)", f"{error} {getattr(error, 'for_shell', '')}")
+    found = re.findall(r"--max-tokens (\d+)|set_max_tokens\((\d+)\)", f"{error} {getattr(error, 'for_shell', '')}")
     return {int(shell or python) for shell, python in found}
 
 
@@ -42,8 +42,8 @@ def test_a_translator_advises_what_its_weights_allow(arguments, longest):
         with pytest.raises(SentenceTooLong) as error:
             task.translate([" ".join(["kalomi"] * words)])
         for tokens in advised(error.value):
-            task.make_room(tokens)
-            task.make_room(16)
+            task.set_max_tokens(tokens)
+            task.set_max_tokens(16)
         assert bool(advised(error.value)) == (longest is None and words == 20)
 
 

@@ -6,7 +6,7 @@ import types
 import pytest
 
 from keras_attn_zoo.cli import language_pairs, run_comparison
-from keras_attn_zoo.cli.part_failures import told_failure
+from keras_attn_zoo.cli.part_failures import format_failure
 from keras_attn_zoo.cli.recipe import run_recipe
 from keras_attn_zoo.runs import training
 from keras_attn_zoo.runs.run_folder import RunFolder
@@ -174,7 +174,7 @@ def test_with_several_processes_a_failure_ends_all(recipe, monkeypatch):
     """The others would wait for this one."""
     monkeypatch.setattr("keras_attn_zoo.devices.current", lambda: types.SimpleNamespace(processes=2))
     with pytest.raises(UserError, match="cannot be trained"):
-        told_failure("a", UserError("cannot be trained."))
+        format_failure("a", UserError("cannot be trained."))
 
 
 def test_one_reason_is_given_once_and_nothing_is_said_twice(recipe, monkeypatch):

@@ -91,7 +91,7 @@ def parsers():
     class Found(Exception):
         pass
 
-    def keep(parser, *rest, **farewell):
+    def keep(parser, *rest, **options):
         raise Found(parser)
 
     for path in RECIPES:

@@ -8,7 +8,7 @@ import pytest
 
 from keras_attn_zoo.bodies import RNNBackbone
 from keras_attn_zoo.presets import saving
-from keras_attn_zoo.presets.loading_without_drawing import undrawn_weights
+from keras_attn_zoo.presets.loading_without_drawing import without_drawing
 from keras_attn_zoo.presets.weight_storage import SCALES, quantized
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import Translator
@@ -143,7 +143,7 @@ def test_scales_that_do_not_fit_are_refused(tmp_path, harm):
 def test_undrawn_weights_are_zero_and_their_initialisers_draw_afterwards():
     chosen = {"class_name": "RandomNormal", "config": {"stddev": 2.0}}
     given = keras.initializers.RandomNormal(seed=1)
-    with undrawn_weights():
+    with without_drawing():
         layer = keras.layers.Bidirectional(keras.layers.GRU(5, kernel_initializer=chosen, bias_initializer="ones"))
         layer.build((None, 4, 3))
         other = keras.layers.Dense(2, kernel_initializer=given)
@@ -172,7 +172,7 @@ def test_undrawn_weights_are_zero_and_their_initialisers_draw_afterwards():
     ids=str,
 )
 def test_a_model_of_more_numbers_than_its_file_is_refused_whatever_it_starts_with(initializer):
-    with undrawn_weights(stored=9_999):
+    with without_drawing(stored=9_999):
         layer = keras.layers.Dense(200, kernel_initializer=initializer)
         with pytest.raises(UserError, match="a model of more than 40,000 numbers, but its weights are only 9,999"):
             layer.build((None, 200))
@@ -190,6 +190,6 @@ def test_a_preset_without_its_weights_draws_them(tmp_path):
 
 def test_keras_is_left_as_it_is():
     before, initializers = keras.layers.Layer.add_weight, dict(vars(keras.initializers))
-    with undrawn_weights(), undrawn_weights():
+    with without_drawing(), without_drawing():
         assert keras.layers.Layer.add_weight is before
         assert dict(vars(keras.initializers)) == initializers

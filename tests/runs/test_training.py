@@ -203,7 +203,7 @@ def test_bleu_after_parts_of_the_training_is_of_long_sentences_too(corpus, tmp_p
     translator = load_translator(run.path)
     # What is saved has the room of training.
     assert translator.preprocessor.encoder_sequence_length < 40
-    translator.make_room(40)
+    translator.set_max_tokens(40)
     best = [one[0].text for one in translator.translate([source for source, _ in pairs])]
     wanted = score_text(best, [target for _, target in pairs], "bleu", lowercase=True, tokenize="char")
     assert np.isclose(line["test_bleu_after_100%_char_lowercase"], wanted["bleu"].score)

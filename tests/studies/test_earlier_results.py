@@ -8,7 +8,7 @@ import pytest
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.studies.comparison import Entry, Recipe, expand
-from keras_attn_zoo.studies.earlier_results import gathered, names_of
+from keras_attn_zoo.studies.earlier_results import merged_runs, names_of
 from tests.made_runs import make_run
 
 ENTRIES = {
@@ -52,11 +52,11 @@ def test_runs_are_those_that_were_trained(tmp_path, caplog, settings, grid, seed
     """From records, and from the names of folders alone."""
     runs = expand(ENTRIES, settings, grid, seeds)
     made(tmp_path, runs)
-    assert gathered([], tmp_path, RECIPE) == runs
+    assert merged_runs([], tmp_path, RECIPE) == runs
     (tmp_path / "results.json").unlink()
     names = names_of(tmp_path, ENTRIES)
     assert sorted(names) == sorted(run.name for run in runs)
-    assert gathered([], tmp_path, RECIPE, names) == sorted(runs, key=lambda run: names.index(run.name))
+    assert merged_runs([], tmp_path, RECIPE, names) == sorted(runs, key=lambda run: names.index(run.name))
     assert not caplog.records
 
 
@@ -75,14 +75,14 @@ def test_a_baseline_of_the_results_stays_unless_another_system_is_the_baseline(t
     ):
         content["runs"][1] |= {"baseline_system": system, "baseline": baseline}
         (tmp_path / "results.json").write_text(json.dumps(content))
-        assert [run.baseline for run in gathered([], tmp_path, recipe)] == [None, expected]
+        assert [run.baseline for run in merged_runs([], tmp_path, recipe)] == [None, expected]
 
 
 def test_a_baseline_without_the_argument_of_a_grid_has_one_run_for_all_its_values(tmp_path):
     entries = {"bahdanau": Entry(SYSTEMS["bahdanau"], baseline="uniform"), "uniform": Entry(SYSTEMS["uniform"])}
     runs = expand(entries, {}, {"cross_attention.units": [8, 16], "learning_rate": [0.01]})
     made(tmp_path, runs)
-    found = gathered([], tmp_path, Recipe("A paper", entries, ("bahdanau",)))
+    found = merged_runs([], tmp_path, Recipe("A paper", entries, ("bahdanau",)))
     assert {one.name: one.baseline for one in found} == {
         "bahdanau-cross_attention.units=8-learning_rate=0.01": "uniform-learning_rate=0.01",
         "bahdanau-cross_attention.units=16-learning_rate=0.01": "uniform-learning_rate=0.01",

@@ -6,7 +6,7 @@ import pytest
 
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.translators import Translator, search, text_methods, translator
-from keras_attn_zoo.translators.search import with_little_room
+from keras_attn_zoo.translators.search import retrying_at_full_length
 from tests import tiny
 
 LENGTH, BEAMS = 64, 2
@@ -41,7 +41,7 @@ def inputs(ids, width=8, given=1, length=LENGTH):
 
 def test_a_single_row_that_is_not_certain():
     calls = []
-    found = with_little_room(searched(calls, []))(inputs([3]))
+    found = retrying_at_full_length(searched(calls, []))(inputs([3]))
     assert calls == [(1, 16), (1, LENGTH)]
     np.testing.assert_array_equal(found["token_ids"], np.full((1, BEAMS, LENGTH), 3))
 
@@ -49,7 +49,7 @@ def test_a_single_row_that_is_not_certain():
 @pytest.mark.parametrize("certain", [[3, 4, 5], [3, 5], []])
 def test_what_is_not_certain_is_searched_again(certain):
     calls = []
-    found = with_little_room(searched(calls, certain))(inputs([3, 4, 5]))
+    found = retrying_at_full_length(searched(calls, certain))(inputs([3, 4, 5]))
     assert calls == [(3, 16), *([(3, LENGTH)] if len(certain) < 2 else [(1, LENGTH)] if len(certain) < 3 else [])]
     assert "certain" not in found and found["token_ids"].shape == (3, BEAMS, LENGTH)
     for row, number in enumerate([3, 4, 5]):
@@ -65,19 +65,19 @@ def test_what_is_not_certain_is_searched_again(certain):
 def test_copies_of_a_row_are_searched_once_and_empty_sources_never():
     calls, x = [], inputs([4, 3, 5, 5, 5, 5, 5, 5, 5, 5])
     x["encoder_padding_mask"][1, 1:] = False
-    found = with_little_room(searched(calls, []))(x)
+    found = retrying_at_full_length(searched(calls, []))(x)
     # Eight rows are the fewest of more than one.
     assert calls == [(10, 16), (8, LENGTH)]
     np.testing.assert_array_equal(found["token_ids"][:, 0, -1], [4, 0, *[5] * 8])
     calls.clear()
-    with_little_room(searched(calls, [4]), known_if_empty=False)(x)
+    retrying_at_full_length(searched(calls, [4]), known_if_empty=False)(x)
     assert calls == [(10, 16), (8, LENGTH)]
 
 
 def test_all_the_room_where_little_would_be_nearly_as_much():
     for size, room in (({"width": 24}, 48), ({"width": 25}, LENGTH), ({"given": 40}, LENGTH), ({"given": 20}, 40)):
         calls = []
-        with_little_room(searched(calls, [3]))(inputs([3], **size))
+        retrying_at_full_length(searched(calls, [3]))(inputs([3], **size))
         assert calls == [(1, room)], size
 
 
@@ -95,10 +95,10 @@ def rooms(monkeypatch):
             found.append(x["decoder_token_ids"].shape[1])
             return run(x)
 
-        return (lambda x: search._without_certainty(run(x))) if found.all else with_little_room(noted, *options)
+        return (lambda x: search._without_certainty(run(x))) if found.all else retrying_at_full_length(noted, *options)
 
     for module in (text_methods, translator):
-        monkeypatch.setattr(module, "with_little_room", around)
+        monkeypatch.setattr(module, "retrying_at_full_length", around)
     return found
 
 

@@ -203,7 +203,7 @@ def test_a_shorter_limit_cuts(task):
 def test_room_for_longer_sentences_is_that_of_a_model_made_for_them():
     texts = [TEXTS[0], " ".join(["kalomi"] * 8)]
     task, made = tiny.translator(sampler="greedy"), tiny.translator(sampler="greedy", length=30)
-    task.make_room(30)
+    task.set_max_tokens(30)
     assert tiny.plain(task.translate(texts)) == tiny.plain(made.translate(texts))
     found, expected = (one.force(texts, ["bado " * 20] * 2)[1].attention for one in (task, made))
     np.testing.assert_array_equal(found, expected)
@@ -217,7 +217,7 @@ def test_no_room_beyond_the_weights(arguments):
         tiny.translator(body=tiny.transformer, length=24, **arguments)
     task = tiny.translator(body=tiny.transformer, **arguments)
     calls = (
-        task.make_room,
+        task.set_max_tokens,
         lambda length: task.translate(TEXTS[:1], max_length=length),
         lambda length: task.generate(TEXTS[:1], max_length=length),
     )
@@ -226,16 +226,16 @@ def test_no_room_beyond_the_weights(arguments):
             call(17)
     for received in (1, 2.5, "60", None):
         with pytest.raises(UserError, match=f"at least 2, for start and end; received {received!r}"):
-            task.make_room(received)
-    task.make_room(np.int64(12))
+            task.set_max_tokens(received)
+    task.set_max_tokens(np.int64(12))
     assert type(task.preprocessor.encoder_sequence_length) is int
     with pytest.raises(
-        UserError, match=r"sentence 1 has 13 tokens with its end, more than the 12 .*make_room\(13\)"
+        UserError, match=r"sentence 1 has 13 tokens with its end, more than the 12 .*set_max_tokens\(13\)"
     ) as caught:
         task.force(["kalo" * 11], ["bado"])
     assert "--max-tokens 13" in caught.value.for_shell
     # What is advised is enough.
-    task.make_room(13)
+    task.set_max_tokens(13)
     task.force(["kalo" * 11], ["bado"])
 
 
@@ -348,7 +348,7 @@ def test_what_is_no_sentence_is_said(task, wrong, message):
             lambda task: task.translate(TEXTS, max_length=10_001),
             "at most 10,000 tokens; received 10,001: ask for fewer",
         ),
-        (lambda task: task.make_room(10**9), "at most 10,000 tokens; received 1,000,000,000: ask for fewer"),
+        (lambda task: task.set_max_tokens(10**9), "at most 10,000 tokens; received 1,000,000,000: ask for fewer"),
         (lambda task: task.generate(TEXTS, max_length=0), "at least 2, for start and end; received 0"),
         (lambda task: task.generate(TEXTS, max_length=-5), "at least 2, for start and end; received -5"),
         (lambda task: task.generate(TEXTS, max_length=10**9), "at most 10,000 tokens; received 1,000,000,000"),
@@ -380,7 +380,7 @@ def test_a_translator_without_a_preprocessor_takes_ids():
     calls = (
         lambda: task.translate(TEXTS),
         lambda: task.force(TEXTS, TEXTS),
-        lambda: task.make_room(30),
+        lambda: task.set_max_tokens(30),
         lambda: task.fit(texts),
         lambda: task.evaluate(texts),
     )

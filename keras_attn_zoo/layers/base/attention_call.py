@@ -9,7 +9,7 @@ from keras import ops
 from keras_attn_zoo.kernels.masks import combine_masks, padding_masks, without_padding
 from keras_attn_zoo.layers.base.checks import as_mask, check_inputs, check_key_shape
 from keras_attn_zoo.layers.base.rematerialization import Rematerialized
-from keras_attn_zoo.layers.base.target_positions import nothing
+from keras_attn_zoo.layers.base.target_positions import empty_result
 from keras_attn_zoo.support.types import Shape, Tensor
 
 # As `keras.layers.MultiHeadAttention` takes them after query, value and key.
@@ -87,7 +87,7 @@ class AttentionCall(Rematerialized):
         lengths = ops.shape(query)[1], ops.shape(source)[1]
         if 0 in (query.shape[1], source.shape[1]):
             width = self.context_width(query.shape, source.shape)
-            context, scores = nothing(query, source, self.num_heads, width, self.compute_dtype)
+            context, scores = empty_result(query, source, self.num_heads, width, self.compute_dtype)
         else:
             query_mask, value_mask, attention_mask = padding_masks(query, value, *masks)
             window = self.sliding_window

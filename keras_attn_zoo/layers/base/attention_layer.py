@@ -12,8 +12,8 @@ from keras_attn_zoo.layers.base.checks import as_mask, check_built, check_choice
 from keras_attn_zoo.layers.base.normalizers import NORMALIZERS
 from keras_attn_zoo.layers.base.products import with_quantized_policies
 from keras_attn_zoo.layers.base.rematerialization import may_be, where_training
-from keras_attn_zoo.layers.base.shared_by_layers import SharedBySide
-from keras_attn_zoo.layers.base.target_positions import as_rows, positions_first, positions_third, spread
+from keras_attn_zoo.layers.base.shared_by_layers import SharedByLayers
+from keras_attn_zoo.layers.base.target_positions import as_rows, expand_to_positions, to_batch_major, to_time_major
 from keras_attn_zoo.support.types import Config, Tensor, TensorTree
 
 
@@ -94,8 +94,8 @@ class AttentionLayer(AttentionCall):
     longest_sentence: int | None = None
     # Why a mechanism supports only the softmax; None if it supports all normalisers.
     softmax_alone: str | None = None
-    # A subclass of `SharedBySide`, if the self-attention layers of one side of a model share something.
-    shared_by_side: type[SharedBySide] | None = None
+    # A subclass of `SharedByLayers`, if the self-attention layers of one side of a model share something.
+    shared_by_layers: type[SharedByLayers] | None = None
 
     def __init__(self, normalizer: str = "softmax", **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -251,7 +251,7 @@ class AttentionLayer(AttentionCall):
             dropped = weights * ops.cast(noise, "float32")[:, :, None]
             state = self.after_dropout(state, dropped)
         context = self.weigh(dropped, memory, mask, training=False)
-        return *spread(query, context, weights), state
+        return *expand_to_positions(query, context, weights), state
 
     def attend(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
@@ -266,7 +266,7 @@ class AttentionLayer(AttentionCall):
         if state:
             return self.attend_in_turn(at, memory, mask, state, training)
         weights, _ = self.advance(at, memory, mask, state)
-        return spread(query, self.weigh(weights, memory, mask, training), weights)
+        return expand_to_positions(query, self.weigh(weights, memory, mask, training), weights)
 
     def attend_without_weights(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, causal: bool, training: bool | None = None
@@ -283,9 +283,9 @@ class AttentionLayer(AttentionCall):
         training: bool | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Attend from one target position after the other; whatever needs no past is outside the loop."""
-        steps = {"at": tree.map_structure(positions_first, at)}
+        steps = {"at": tree.map_structure(to_time_major, at)}
         if mask is not None and mask.shape[2] != 1:
-            steps["mask"] = positions_first(mask)
+            steps["mask"] = to_time_major(mask)
         noise = self.draw_noise(memory, ops.shape(tree.flatten(at)[0])[2]) if may_be(training) else None
         if noise is not None:
             steps["noise"] = where_training(training, ops.cast(noise, "float32"), 1.0)[:, :, :, None]
@@ -297,8 +297,8 @@ class AttentionLayer(AttentionCall):
             return state, weights
 
         _, weights = scan(step, state, steps)
-        weights = positions_third(weights)
-        dropped = weights if noise is None else weights * positions_third(steps["noise"])
+        weights = to_batch_major(weights)
+        dropped = weights if noise is None else weights * to_batch_major(steps["noise"])
         return self.weigh(dropped, memory, mask, training=False), weights
 
     def get_config(self) -> Config:

@@ -5,13 +5,13 @@ from typing import Any
 from keras_attn_zoo.support.types import Tensor
 
 
-class SharedBySide:
+class SharedByLayers:
     """What the self-attention layers of a side share, such as the matrices of `RecurrentAttention`.
 
-    A mechanism names its subclass as `shared_by_side`. A stack of layers then creates one per side, and passes
+    A mechanism names its subclass as `shared_by_layers`. A stack of layers then creates one per side, and passes
     its results to every layer, in its call and when its steps begin::
 
-        shared = layers[0].shared_by_side("encoder", max_length=100, **arguments)
+        shared = layers[0].shared_by_layers("encoder", max_length=100, **arguments)
         given = shared.first(x)
         x = layers[0](x, **given)           # or layers[0].prepare(max_length=100, **given)
         given = shared.next(given)

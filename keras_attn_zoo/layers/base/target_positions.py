@@ -5,7 +5,7 @@ from keras import ops
 from keras_attn_zoo.support.types import Tensor
 
 
-def spread(query: Tensor, context: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+def expand_to_positions(query: Tensor, context: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
     """Broadcast a context and scores that are the same for all to every sentence and target position."""
     (batch, target), known = ops.shape(query)[:2], query.shape[:2]
     if context.shape[1] == 1 != known[1]:
@@ -15,20 +15,20 @@ def spread(query: Tensor, context: Tensor, scores: Tensor) -> tuple[Tensor, Tens
     return context, scores
 
 
-def nothing(query: Tensor, source: Tensor, heads: int, width: int | None, dtype: str) -> tuple[Tensor, Tensor]:
+def empty_result(query: Tensor, source: Tensor, heads: int, width: int | None, dtype: str) -> tuple[Tensor, Tensor]:
     """Context and scores if there are no target or no source positions."""
     batch, target = ops.shape(query)[0], ops.shape(query)[1]
     context = ops.zeros((batch, target, width), dtype=dtype)
     return context, ops.zeros((batch, heads, target, ops.shape(source)[1]), dtype="float32")
 
 
-def positions_first(x: Tensor) -> Tensor:
+def to_time_major(x: Tensor) -> Tensor:
     """`(batch, heads, target, ...)` as `(target, batch, heads, 1, ...)`: slices of one position that keep its axis."""
     return ops.transpose(x, (2, 0, 1, *range(3, len(x.shape))))[:, :, :, None]
 
 
-def positions_third(x: Tensor) -> Tensor:
-    """The inverse of `positions_first`."""
+def to_batch_major(x: Tensor) -> Tensor:
+    """The inverse of `to_time_major`."""
     return ops.transpose(x[:, :, :, 0], (1, 2, 0, *range(3, len(x.shape) - 1)))
 
 

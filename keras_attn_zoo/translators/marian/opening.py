@@ -7,7 +7,7 @@ import keras_hub
 from keras_attn_zoo.bodies.transformer_backbone import TransformerBackbone
 from keras_attn_zoo.data.subwords import LARGEST_MODEL
 from keras_attn_zoo.presets.converters import opens
-from keras_attn_zoo.presets.loading_without_drawing import undrawn_weights
+from keras_attn_zoo.presets.loading_without_drawing import without_drawing
 from keras_attn_zoo.presets.preset_reading import has_file, preset_json
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import read_bytes, shown
@@ -177,7 +177,7 @@ def _backbone(preset, config, generation, load_weights=True, dtype=None):
     checkpoint = Checkpoint(preset)
     checkpoint.check_sizes(arguments)
     arguments |= position_kinds(checkpoint, arguments["width"], arguments["max_length"])
-    with undrawn_weights(checkpoint.numbers):
+    with without_drawing(checkpoint.numbers):
         backbone = TransformerBackbone(**arguments, dtype=dtype)
     assign_weights(backbone, checkpoint, generation.special("decoder_start_token_id"))
     return backbone
