@@ -15,7 +15,7 @@ FILES = [
     ROOT / "README.md",
     ROOT / "CITATION.cff",
     ROOT / "pyproject.toml",
-    ROOT / "docs" / "quickstart.ipynb",
+    ROOT / "docs" / "tutorials" / "quickstart.ipynb",
     ROOT / "presets" / "presets.toml",
     *sorted((ROOT / "presets").glob("*/README.md")),
 ]

@@ -1,4 +1,4 @@
-"""Draw the pictures of explore.md: screenshots of pages, in Chromium (`apt-get install chromium`).
+"""Draw the pictures of how-to/explore.md: screenshots of pages, in Chromium (`apt-get install chromium`).
 
   python -m docs.draw_explore
   python -m docs.draw_explore --models latent=runs/transformer-latent --only explore-latent
@@ -13,7 +13,7 @@ import io
 import tempfile
 from pathlib import Path
 
-DOCS = Path(__file__).parent
+IMAGES = Path(__file__).parent / "images"
 MODELS = {
     "transformer": "transformer_tatoeba_de_en",
     "bahdanau": "bahdanau_tatoeba_de_en",
@@ -116,7 +116,7 @@ def draw(name, models, browser, other=None):
         browser.screenshot(Path(folder) / "picture.png", full=False)
         with Image.open(Path(folder) / "picture.png") as image:
             small = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
-    small.save(DOCS / f"{name}.png", optimize=True)
+    small.save(IMAGES / f"{name}.png", optimize=True)
 
 
 def named(folder, model, name):

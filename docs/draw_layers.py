@@ -1,4 +1,4 @@
-"""Draw the weights of every attention layer on one toy sentence: `layers-cross.png` and `layers-self.png`.
+"""Draw the weights of every attention layer on one toy sentence: `layers-cross.png` and `layers-self.png`, in `images/`.
 
 Nothing is trained. Each word is a unit vector, each position another; a target word asks for the source word that it
 translates and, less so, for its own position. What a mechanism adds to that is set by hand, in the `picture` of its
@@ -60,14 +60,14 @@ def weights_of(name, place, **arguments):
 
 def main():
     """Draw both pictures."""
-    here = Path(__file__).parent
+    folder = Path(__file__).parent / "images"
     for place, file, target in (("cross", "layers-cross.png", TARGET), ("decoder", "layers-self.png", SOURCE)):
         names = [name for name, entry in ATTENTIONS.items() if place in entry.places]
         panels = [(name.replace("_", " "), weights_of(name, place)) for name in names]
         if place == "cross":
             panels.append(("luong dot, entmax15", weights_of("luong_dot", place, normalizer="entmax15")))
-        plot_attentions(panels, SOURCE, target, here / file)
-        print(here / file)
+        plot_attentions(panels, SOURCE, target, folder / file)
+        print(folder / file)
 
 
 if __name__ == "__main__":

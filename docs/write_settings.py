@@ -1,4 +1,4 @@
-"""Write the tables of settings.md from the table in the code.
+"""Write the tables of reference/settings.md from the table in the code.
 
 python docs/write_settings.py
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.support.files import write_text
 
-DOCUMENT = Path(__file__).parent / "settings.md"
+DOCUMENT = Path(__file__).parent / "reference" / "settings.md"
 
 
 def with_tables(text):

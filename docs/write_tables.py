@@ -15,7 +15,7 @@ from keras_attn_zoo.layers.base.headed_attention import HeadedAttention
 from keras_attn_zoo.support.files import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "docs" / "layers.md", ROOT / "docs" / "builder.md"]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "reference" / "layers.md"]
 CITATION = ROOT / "CITATION.cff"
 STUB = ROOT / "keras_attn_zoo" / "layers" / "__init__.pyi"
 
@@ -35,15 +35,20 @@ def mechanisms():
 
 
 def papers():
-    """The table of README.md."""
+    """The table of all layers."""
     yield ["layer", "mechanism", "paper"]
     for layer, entries in mechanisms():
         summary = inspect.getdoc(layer).splitlines()[0].removesuffix(".")
         yield [f"`{layer.__name__}`", summary, joined(entry.source for entry in entries.values())]
 
 
+def names():
+    """The layers of README.md, in one line."""
+    yield ", ".join(f"`{layer.__name__}`" for layer, _ in mechanisms())
+
+
 def cost():
-    """The table of layers.md: a row for the names of a layer that cost the same."""
+    """The table of costs: a row for the names of a layer that cost the same."""
     yield ["layer", "name", "source", "sequential", "training", "step", "state"]
     for layer, entries in mechanisms():
         alike = itertools.groupby(entries, lambda name, entries=entries: (entries[name].year, entries[name].cost))
@@ -55,7 +60,7 @@ def cost():
 
 
 def arguments():
-    """The table of builder.md: constructors, less what every layer takes."""
+    """The table of arguments: constructors, less what every layer takes."""
     yield ["layer", "arguments"]
     for layer, _ in mechanisms():
         headed = issubclass(layer, HeadedAttention)
@@ -72,7 +77,7 @@ def arguments():
 
 
 def choice():
-    """The list of layers.md: when to use a layer, which its docstring says below the first line."""
+    """When to use a layer, which its docstring says below the first line."""
     for layer, _ in mechanisms():
         use = re.search(r"\n\nUse it (.+?)(?:\n\n|$)", inspect.getdoc(layer), re.DOTALL)
         if use is None:
@@ -98,28 +103,28 @@ def named_papers():
 
 
 def references():
-    """The list at the top of layers.md."""
+    """The papers."""
     for name, (title, year, several) in cited().items():
         if name in named_papers():
             yield f"- **{name}**{' and others' * several}: {title} ({year})"
 
 
 def softmax_alone():
-    """The list in layers.md of the layers that refuse a `normalizer`."""
+    """The layers that refuse a `normalizer`."""
     for layer, _ in mechanisms():
         if layer.softmax_alone:
             yield f"- `{layer.__name__}`: {layer.softmax_alone}"
 
 
 def by_position():
-    """The list in layers.md of the mechanisms that look at positions alone."""
+    """The mechanisms that look at positions alone."""
     for layer, entries in mechanisms():
         if layer.by_position:
             yield f"- {', '.join(f'`{name}`' for name in entries)}"
 
 
 def may_attend_nothing():
-    """The list in layers.md of the cross-attentions that a latent alignment does not accept."""
+    """The cross-attentions that a latent alignment does not accept."""
     for name, entry in ATTENTIONS.items():
         if "cross" in entry.places and get_attention(name, width=8, num_heads=2).may_attend_nothing:
             yield f"- `{name}`"
@@ -132,7 +137,7 @@ def parameters(layer):
 
 
 TABLES = {"papers": papers, "cost": cost, "arguments": arguments}
-LISTS = {one.__name__: one for one in (choice, references, softmax_alone, by_position, may_attend_nothing)}
+LISTS = {one.__name__: one for one in (names, choice, references, softmax_alone, by_position, may_attend_nothing)}
 
 
 def with_tables(text):
@@ -141,7 +146,7 @@ def with_tables(text):
     def table(found):
         name = found["table"]
         if name in LISTS:
-            rows = [line for item in LISTS[name]() for line in textwrap.wrap(item, 120, subsequent_indent="  ")]
+            rows = [line for item in LISTS[name]() for line in textwrap.wrap(item, 120, subsequent_indent="  " * item.startswith("- "))]
         else:
             rows = [f"| {' | '.join(row)} |" for row in TABLES[name]()]
             rows.insert(1, re.sub(r"[^|]+", "---", rows[0]))

@@ -1,4 +1,4 @@
-"""What is written about the presets: the card of each, and the table and the pictures of docs/presets.md."""
+"""What is written about the presets: the card of each, and the table and the pictures of docs/reference/presets.md."""
 
 import re
 import shlex
@@ -171,7 +171,7 @@ def pictures(presets):
     lines, names = [], list(presets)
     for at in range(0, len(names), ABREAST):
         row = names[at : at + ABREAST]
-        shown = [f"![attention of {name}](../presets/{name}/attention.png)" for name in row]
+        shown = [f"![attention of {name}](../../presets/{name}/attention.png)" for name in row]
         about = [presets[name]["description"] for name in row]
         lines += [*(f"| {' | '.join(cells)} |" for cells in (row, ["---"] * len(row), shown, about)), ""]
     return lines[:-1]
@@ -190,4 +190,4 @@ def with_presets(page, presets):
     return re.sub(r"(?P<head><!-- presets: (?P<part>\w+) -->).*?<!-- end -->", part, page, flags=re.DOTALL)
 
 
-PAGE = Path(__file__).parents[1] / "docs" / "presets.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "presets.md"

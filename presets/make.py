@@ -10,7 +10,7 @@
 int8, measures the stored model, writes `presets/NAME` and its entry in `keras_attn_zoo/presets/presets.json`, and then
 the page. `measure` measures presets that are there again, on one machine, without their runs. `policies` prints how
 many translations differ in other dtype policies. `page` writes the cards, and the table and the pictures of
-`docs/presets.md`, from the registry.
+`docs/reference/presets.md`, from the registry.
 """
 
 import argparse
@@ -302,7 +302,7 @@ def print_policies(options, chosen):
 
 
 def write_page():
-    """Write the parts of docs/presets.md that are made from the registry."""
+    """Write the parts of docs/reference/presets.md that are made from the registry."""
     from keras_attn_zoo.presets.preset_registry import REGISTRY
     from keras_attn_zoo.support.files import read_json, write_text
 

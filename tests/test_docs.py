@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "keras_attn_zoo"
 BACKENDS = {"jax", "tensorflow", "tensorflow_text", "torch"}
 RECIPES = {path.name: path for path in sorted((ROOT / "recipes").glob("*.py"))}
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "results").glob("*.md"))]
+PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in page.parts)]
 
 
 def section(page, heading):
@@ -109,7 +109,7 @@ def test_scripts_import_what_there_is(path):
             assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!http)([^)#\s]*)(?:#[\w-]*)?\)", page.read_text(encoding="utf-8")):
         assert not target or (page.parent / target).exists(), target
@@ -142,7 +142,7 @@ def commands(text):
 
 def examples():
     """All command lines that readers are shown."""
-    texts = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+    texts = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
     texts |= {path.name: ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) for path in RECIPES.values()}
     texts |= {f"--help of {parser.prog}": parser.format_help() for parser in parsers(build_parser())}
     return [

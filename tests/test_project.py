@@ -32,7 +32,7 @@ def test_external_links_are_found_where_sphinx_does_not_look(monkeypatch, capsys
     """They are opened every night; here none is."""
     checker = runpy.run_path(str(ROOT / "docs" / "check_links.py"))
     found = {path.relative_to(ROOT).as_posix(): checker["links"](path) for path in checker["FILES"]}
-    assert found["docs/quickstart.ipynb"] == ["https://colab.research.google.com/assets/colab-badge.svg"]
+    assert found["docs/tutorials/quickstart.ipynb"] == ["https://colab.research.google.com/assets/colab-badge.svg"]
     assert set(re.findall(r"^    url: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)) <= set(
         found["CITATION.cff"]
     )

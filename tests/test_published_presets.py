@@ -23,6 +23,7 @@ from tests.shared_files import of_another_backend
 from tests.tiny_run import TINY, make_pairs
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "reference" / "presets.md"
 PUBLISHED = json.loads(preset_registry.REGISTRY.read_text("utf-8"))["presets"]
 NAME = "tiny_de_en"
 SYSTEM = TINY.override(epochs=6, validations_per_epoch=1, teacher_forcing=1.0)
@@ -59,8 +60,9 @@ def built(make, run, tmp_path_factory):
     """A preset made from the tiny run, its registry and its page, in a folder of their own."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "presets.json").write_text('{"presets": {}}')
-    (folder / "docs").mkdir()
-    (folder / "docs" / "presets.md").write_text((ROOT / "docs" / "presets.md").read_text("utf-8"), "utf-8")
+    page = folder / "docs" / "reference" / "presets.md"
+    page.parent.mkdir(parents=True)
+    page.write_text(PAGE.read_text("utf-8"), "utf-8")
     pairs = make_pairs(6, 400)
     # English first, which the recipe turns round; words in reverse order, so the links cross.
     lines = "".join(f"{target}\t{source}\n" for source, target in pairs)
@@ -78,7 +80,7 @@ def built(make, run, tmp_path_factory):
     options = argparse.Namespace(runs=run.parent, corpus=folder, links=folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(make, "HERE", folder / "presets")
-        patch.setattr(make, "PAGE", folder / "docs" / "presets.md")
+        patch.setattr(make, "PAGE", page)
         patch.setattr(make, "SENTENCES", {"de": translatable(run)})
         patch.setattr(preset_registry, "REGISTRY", folder / "presets.json")
         make.build(options, [recipe], {**TEXT, "presets": {NAME: {}}})
@@ -166,19 +168,20 @@ def make_metrics():
 
 
 def test_the_page_of_a_registry(make, built, facts):
-    page = (built / "docs" / "presets.md").read_text("utf-8")
+    folder = built / "docs" / "reference"
+    page = (folder / "presets.md").read_text("utf-8")
     scores = " | ".join(f"{facts['scores'][key]:.1f}" for key in ("bleu", "chrf", "ter", "aer"))
     assert f"| `{NAME}` | `bahdanau` | {scores} |" in page
-    assert f"![attention of {NAME}](../presets/{NAME}/attention.png)" in page and "no presets yet" not in page
-    for link in re.findall(r"\]\((\.\./presets/[^)]+)\)", page):
-        assert (built / "docs" / link).is_file()
+    assert f"![attention of {NAME}](../../presets/{NAME}/attention.png)" in page and "no presets yet" not in page
+    for link in re.findall(r"\]\((\.\./\.\./presets/[^)]+)\)", page):
+        assert (folder / link).is_file()
     # Nothing else of the page was touched, and a registry without presets gives it back.
-    assert make.with_presets(page, {}) == make.with_presets((ROOT / "docs" / "presets.md").read_text("utf-8"), {})
+    assert make.with_presets(page, {}) == make.with_presets(PAGE.read_text("utf-8"), {})
 
 
 def test_the_page_fits_the_registry(make):
     """`python presets/make.py page` writes it."""
-    page = (ROOT / "docs" / "presets.md").read_text("utf-8")
+    page = PAGE.read_text("utf-8")
     assert page == make.with_presets(page, PUBLISHED)
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests import tiny
 
 ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOK = ROOT / "docs" / "quickstart.ipynb"
+NOTEBOOK = ROOT / "docs" / "tutorials" / "quickstart.ipynb"
 # What the notebook asks for by name.
 PRESETS = {"transformer_tatoeba_de_en": tiny.transformer, "bahdanau_tatoeba_de_en": tiny.backbone}
 LONGEST = 60

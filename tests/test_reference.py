@@ -12,6 +12,7 @@ import pytest
 import keras_attn_zoo
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+GUIDE = [page for part in ("tutorials", "how-to", "reference") for page in sorted((DOCS / part).glob("*.md"))]
 REFERENCE = runpy.run_path(str(DOCS / "reference.py"))
 LISTED = {
     module
@@ -33,19 +34,21 @@ def test_every_package_with_a_page_is_public():
     assert packages & pages - {"cli", "support"} <= set(keras_attn_zoo.__all__)
 
 
-@pytest.mark.parametrize("page", ["../README.md", "builder.md", "reader.md", "researcher.md", "evaluation.md"])
+@pytest.mark.parametrize("page", [DOCS.parent / "README.md", *GUIDE], ids=lambda page: page.stem)
 def test_what_the_guide_imports_is_in_the_reference(page):
-    snippets = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    snippets = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     imports = [node for code in snippets for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)]
     modules = {node.module for node in imports if node.module.startswith("keras_attn_zoo")}
     assert modules <= LISTED
 
 
 def test_every_page_is_in_the_contents():
-    contents = (DOCS / "index.md").read_text(encoding="utf-8")
-    for page in [*DOCS.glob("*.md"), *DOCS.glob("api/*.md")]:
-        name = page.relative_to(DOCS).with_suffix("").as_posix()
-        assert name == "index" or re.search(rf"^{name}$", contents, re.MULTILINE), name
+    pages = {page.relative_to(DOCS).with_suffix("") for page in DOCS.rglob("*.md") if "_build" not in page.parts}
+    listed = {Path("index")}
+    for index in DOCS.rglob("index.md"):
+        for contents in re.findall(r"^```{toctree}\n(.*?)^```", index.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+            listed |= {index.parent.relative_to(DOCS) / name for name in re.findall(r"^[\w/-]+$", contents, re.MULTILINE)}
+    assert pages == listed
 
 
 def test_every_module_is_in_the_reference():

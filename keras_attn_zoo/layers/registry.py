@@ -47,7 +47,7 @@ class Sizes:
 
 
 class Cost(NamedTuple):
-    """What a mechanism costs beyond its projections, in the symbols of `docs/layers.md`.
+    """What a mechanism costs beyond its projections, in the symbols of `docs/reference/layers.md`.
 
     Attributes:
         sequential: operations over the target positions that must wait for one another.

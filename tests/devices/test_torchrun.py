@@ -1,4 +1,4 @@
-"""The command under `torchrun`, as docs/scale.md has it."""
+"""The command under `torchrun`, as docs/how-to/devices.md has it."""
 
 import itertools
 import os
@@ -20,7 +20,7 @@ import torch.distributed as dist
 from keras_attn_zoo.devices import processes
 from keras_attn_zoo.support.errors import UserError
 
-DOCS = Path(__file__).parents[2] / "docs" / "scale.md"
+DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "devices.md"
 TORCHRUN = ("-m", "torch.distributed.run")
 
 

@@ -1,4 +1,4 @@
-"""Two files add a mechanism: the examples of docs/add-a-mechanism.md keep all laws, here and in another package."""
+"""Two files add a mechanism: the examples of the guide keep all laws, here and in another package."""
 
 import importlib.util
 import os
@@ -23,11 +23,15 @@ from tests.strangers import test_calls
 pytestmark = [pytest.mark.one_backend, pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "add-a-mechanism.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+PAGES = (ROOT / "docs" / "tutorials" / "add-a-mechanism.md", ROOT / "docs" / "how-to" / "extend-a-base-class.md")
+BLOCKS = [
+    block
+    for page in PAGES
+    for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+]
 
 
-# The examples, in the order of the page, and a place of each.
+# The examples, in the order of the pages, and a place of each.
 PLACES = {"diagonal": "cross", "penalised": "cross", "tempered": "cross", "distance": "decoder"}
 MODULES = (
     test_attention_laws,
@@ -112,7 +116,7 @@ def test_what_follows_from_the_two_files(copy):
         written = runpy.run_path("docs/write_tables.py")
         assert "from keras_attn_zoo.layers.diagonal_attention import DiagonalAttention" in written["stub"]()
         for page in written["PAGES"]:
-            assert "| `DiagonalAttention` | " in written["with_tables"](page.read_text(encoding="utf-8")), page
+            assert "`DiagonalAttention`" in written["with_tables"](page.read_text(encoding="utf-8")), page
     """
     run([sys.executable, "-P", "-c", textwrap.dedent(code)], copy)
     output = run([*PYTEST, *BY_MECHANISM, "-k", " or ".join(examples())], copy, cwd=copy)

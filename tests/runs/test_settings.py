@@ -236,7 +236,7 @@ def test_help_lists_every_setting(capsys):
 def test_docs_have_the_table():
     """`python docs/write_settings.py` writes them."""
     docs = Path(__file__).parents[2] / "docs"
-    text = (docs / "settings.md").read_text(encoding="utf-8")
+    text = (docs / "reference" / "settings.md").read_text(encoding="utf-8")
     assert text.count("<!-- settings: ") == len(SETTINGS)
     assert runpy.run_path(str(docs / "write_settings.py"))["with_tables"](text) == text
 
