@@ -1,4 +1,4 @@
-"""Write the tables of reference/settings.md from the table in the code.
+"""Write the tables of reference/settings.md and reference/systems.md from those in the code.
 
 python docs/write_settings.py
 """
@@ -6,23 +6,49 @@ python docs/write_settings.py
 import re
 from pathlib import Path
 
+from keras_attn_zoo.runs.body_settings import BODIES
+from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.support.files import write_text
 
-DOCUMENT = Path(__file__).parent / "reference" / "settings.md"
+PAGES = [Path(__file__).parent / "reference" / page for page in ("settings.md", "systems.md")]
+# What one named system has and another does not.
+MECHANISMS = ("encoder_attention", "decoder_attention", "cross_attention", *SETTINGS["Output"])
+
+
+def settings(part):
+    """The table of a part of the settings."""
+    yield ["name", "meaning", "default", "values"]
+    for name, one in SETTINGS[part].items():
+        yield [f"`{name}`", one.help, f"`{one.default}`", str(one.values)]
+
+
+def systems(body):
+    """The table of the named systems of a body."""
+    yield ["name", "mechanisms", "paper"]
+    for name, system in SYSTEMS.items():
+        if system.body == body:
+            own = {setting: system.backbone[setting] for setting in MECHANISMS if setting in system.backbone}
+            shown = [f"`{setting}={value}`".replace("'", "") for setting, value in own.items()]
+            yield [f"`{name}`", ", ".join(shown) or f"`{BODIES[body].settings['cross_attention'].default}`", system.source]
+
+
+TABLES = {"settings": settings, "systems": systems}
 
 
 def with_tables(text):
-    """Return a document with a table after each `<!-- settings: PART -->`, up to the `<!-- end -->`."""
+    """Return a page with a table after each `<!-- TABLE: PART -->`, up to the `<!-- end -->`."""
 
     def table(found):
-        settings = SETTINGS[found["part"]]
-        rows = [f"| `{name}` | {one.help} | `{one.default}` | {one.values} |" for name, one in settings.items()]
-        lines = ["| name | meaning | default | values |", "|---|---|---|---|", *rows]
-        return "\n".join([found["head"], "", *lines, "", "<!-- end -->"])
+        head, *rows = (f"| {' | '.join(row)} |" for row in TABLES[found["table"]](found["part"]))
+        line = re.sub(r"[^|]+", "---", head)
+        return "\n".join([found["head"], "", head, line, *rows, "", "<!-- end -->"])
 
-    return re.sub(r"(?P<head><!-- settings: (?P<part>\w+) -->).*?<!-- end -->", table, text, flags=re.DOTALL)
+    return re.sub(
+        rf"(?P<head><!-- (?P<table>{'|'.join(TABLES)}): (?P<part>\w+) -->).*?<!-- end -->", table, text, flags=re.DOTALL
+    )
 
 
 if __name__ == "__main__":
-    write_text(DOCUMENT, with_tables(DOCUMENT.read_text(encoding="utf-8")))
+    for page in PAGES:
+        write_text(page, with_tables(page.read_text(encoding="utf-8")))
