@@ -21,7 +21,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "keras_attn_zoo"
 BACKENDS = {"jax", "tensorflow", "tensorflow_text", "torch"}
 RECIPES = {path.name: path for path in sorted((ROOT / "recipes").glob("*.py"))}
-PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in page.parts)]
+PAGES = [
+    ROOT / "README.md",
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if not {"api", "_build"} & set(page.parts)),
+    *sorted((ROOT / "benchmarks").rglob("*.md")),
+]
 
 
 def section(page, heading):
