@@ -43,11 +43,12 @@ def test_what_the_guide_imports_is_in_the_reference(page):
 
 
 def test_every_page_is_in_the_contents():
-    pages = {page.relative_to(DOCS).with_suffix("") for page in DOCS.rglob("*.md") if "_build" not in page.parts}
-    listed = {Path("index")}
+    pages = {page for page in DOCS.rglob("*.md") if "_build" not in page.parts}
+    listed = {DOCS / "index.md"}
     for index in DOCS.rglob("index.md"):
-        for contents in re.findall(r"^```{toctree}\n(.*?)^```", index.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
-            listed |= {index.parent.relative_to(DOCS) / name for name in re.findall(r"^[\w/-]+$", contents, re.MULTILINE)}
+        for contents in re.findall(r"^```{toctree}\n(.*?)^```", index.read_text("utf-8"), re.DOTALL | re.MULTILINE):
+            for name in re.findall(r"^[\w/*-]+$", contents, re.MULTILINE):
+                listed |= {*index.parent.glob(f"{name}.md")}
     assert pages == listed
 
 
