@@ -1,4 +1,4 @@
-"""Draw the weights of every attention layer on one toy sentence: `layers-cross.png` and `layers-self.png`, in `images/`.
+"""Draw the weights of every attention layer on one toy sentence: `images/layers-cross.png`, `images/layers-self.png`.
 
 Nothing is trained. Each word is a unit vector, each position another; a target word asks for the source word that it
 translates and, less so, for its own position. What a mechanism adds to that is set by hand, in the `picture` of its

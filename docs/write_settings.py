@@ -28,9 +28,10 @@ def systems(body):
     yield ["name", "mechanisms", "paper"]
     for name, system in SYSTEMS.items():
         if system.body == body:
-            own = {setting: system.backbone[setting] for setting in MECHANISMS if setting in system.backbone}
-            shown = [f"`{setting}={value}`".replace("'", "") for setting, value in own.items()]
-            yield [f"`{name}`", ", ".join(shown) or f"`{BODIES[body].settings['cross_attention'].default}`", system.source]
+            own = [f"{one}={system.backbone[one]}" for one in MECHANISMS if one in system.backbone]
+            # That of a plain Transformer.
+            own = own or [BODIES[body].settings["cross_attention"].default]
+            yield [f"`{name}`", ", ".join(f"`{one}`" for one in own).replace("'", ""), system.source]
 
 
 TABLES = {"settings": settings, "systems": systems}

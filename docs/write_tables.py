@@ -146,7 +146,8 @@ def with_tables(text):
     def table(found):
         name = found["table"]
         if name in LISTS:
-            rows = [line for item in LISTS[name]() for line in textwrap.wrap(item, 120, subsequent_indent="  " * item.startswith("- "))]
+            indent = {item: "  " * item.startswith("- ") for item in LISTS[name]()}
+            rows = [line for item in indent for line in textwrap.wrap(item, 120, subsequent_indent=indent[item])]
         else:
             rows = [f"| {' | '.join(row)} |" for row in TABLES[name]()]
             rows.insert(1, re.sub(r"[^|]+", "---", rows[0]))

@@ -9,13 +9,13 @@ import pytest
 from keras_attn_zoo.layers import MultiHeadAttention
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCS = ROOT / "docs"
-# Files of a mechanism, which tests/layers/test_added_mechanism.py runs.
-MECHANISMS = ("add-a-mechanism", "extend-a-base-class")
+GUIDE = [page for part in ("tutorials", "how-to", "reference") for page in sorted((ROOT / "docs" / part).glob("*.md"))]
+# What they have are files of a mechanism, which tests/layers/test_added_mechanism.py runs.
+OF_MECHANISMS = ("add-a-mechanism", "extend-a-base-class")
 PAGES = [
     page
-    for page in [ROOT / "README.md", *(page for part in ("tutorials", "how-to", "reference") for page in sorted((DOCS / part).glob("*.md")))]
-    if page.stem not in MECHANISMS and "```python" in page.read_text(encoding="utf-8")
+    for page in (ROOT / "README.md", *GUIDE)
+    if page.stem not in OF_MECHANISMS and "```python" in page.read_text(encoding="utf-8")
 ]
 # Some train for minutes, others set up the process before Keras is imported; what they call has tests of its own.
 LEFT_OUT = ("train_system(", "train_subword_pair(", "choose_backend(", "jax.config.")

@@ -24,7 +24,7 @@ class Reference:
         share: whether the scores leave a share to what is no source position.
         without_gradient: weights that shift all energies of a row alike, which softmax does not see.
         arguments: of the layer under test, where its defaults would not show at these sizes.
-        picture: what makes the mechanism visible in `docs/reference/layers.md`: arguments of the layer, and weights by name.
+        picture: what makes the mechanism visible in the pictures of all layers: arguments, and weights by name.
     """
 
     attend: callable
