@@ -6,9 +6,13 @@ with those of each other system.
   KERAS_BACKEND=jax python benchmarks/train.py
   KERAS_BACKEND=torch python benchmarks/train.py --systems uniform bahdanau --batch 32 --length 30
   KERAS_BACKEND=jax python benchmarks/train.py --systems transformer ran-all previous-weight --set width=256
+  KERAS_BACKEND=jax python benchmarks/train.py --systems transformer ran-all --output systems.jsonl
 """
 
 import argparse
+import datetime
+import importlib.metadata
+import os
 import statistics
 import time
 
@@ -20,6 +24,7 @@ from keras_attn_zoo.support.backends import choose_backend
 choose_backend(job="training")
 
 import keras  # noqa: E402
+from peers.records import append, machine  # noqa: E402
 
 from keras_attn_zoo.cli.options import (  # noqa: E402
     add_override_argument,
@@ -27,6 +32,7 @@ from keras_attn_zoo.cli.options import (  # noqa: E402
     settings_from_options,
 )
 from keras_attn_zoo.runs.body_settings import BODIES  # noqa: E402
+from keras_attn_zoo.runs.memory import on_cpu  # noqa: E402
 from keras_attn_zoo.runs.named_systems import SYSTEMS  # noqa: E402
 from keras_attn_zoo.runs.precision import policy, resolve  # noqa: E402
 from keras_attn_zoo.studies.tabular import markdown_table  # noqa: E402
@@ -89,6 +95,23 @@ def in_turn(models, options):
     return [statistics.median(of_model) for of_model in seconds]
 
 
+def add_output_argument(parser):
+    """Add the option for a file of figures, see `write_figures`."""
+    parser.add_argument("--output", metavar="FILE", help="append the figures of every system to this file, as JSON lines")
+
+
+def write_figures(options, **figures):
+    """Append figures of a system to the file that the command line names, with where and how they were measured."""
+    if options.output is None:
+        return
+    backend = keras.config.backend()
+    sizes = {name: getattr(options, name) for name in ("batch", "length", "vocabulary") if name not in figures}
+    versions = f"{backend} {importlib.metadata.version(backend)}, Keras {keras.version()}"
+    where = {"machine": machine("cpu" if on_cpu() else "cuda"), "threads": os.cpu_count()}
+    made = {"version": versions, "date": datetime.date.today().isoformat()}
+    append(options.output, {**figures, "backend": backend, **sizes, "settings": options.set, **where, **made})
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=list(SYSTEMS), metavar="NAME")
@@ -97,6 +120,7 @@ def main():
     parser.add_argument("--vocabulary", type=int, default=8000)
     parser.add_argument("--steps", type=int, default=4, help="consecutive steps of a system before the next one's turn")
     parser.add_argument("--rounds", type=int, default=2)
+    add_output_argument(parser)
     add_precision_argument(parser, "auto")
     add_override_argument(parser)
     options = parser.parse_args()
@@ -110,6 +134,8 @@ def main():
         tokens = options.batch * options.length / step
         figures = [f"{step / of_baseline:.2f}", f"{1 / step:.2f}", f"{tokens:.0f}", f"{first - step:.1f}"]
         rows.append([name, *figures, f"{model.count_params() / 1e6:.1f} M", system.precision])
+        ratio = {"seconds": step, "ratio": step / of_baseline}
+        write_figures(options, job="training", system=name, precision=system.precision, **ratio)
         print(
             f"{name}: {1 / step:.2f} steps/s, {step / of_baseline:.2f} times the baseline's time per step", flush=True
         )

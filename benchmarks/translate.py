@@ -14,7 +14,7 @@ import time
 
 import keras
 import numpy as np
-from train import built, system_of
+from train import add_output_argument, built, system_of, write_figures
 
 from keras_attn_zoo.cli.options import add_override_argument, add_precision_argument
 from keras_attn_zoo.decoding import BeamSearch
@@ -56,6 +56,7 @@ def main():
     parser.add_argument("--length", type=int, default=30)
     parser.add_argument("--vocabulary", type=int, default=8000)
     parser.add_argument("--repeats", type=int, default=5)
+    add_output_argument(parser)
     add_precision_argument(parser, "auto")
     add_override_argument(parser)
     options = parser.parse_args()
@@ -77,6 +78,9 @@ def main():
         for name, speed in speeds.items():
             cells[name].append(f"{speed:.0f} ({speed / speeds[options.systems[0]]:.2f})")
             print(f"{name}, batch {batch}, {beams} beams: {cells[name][-1]} tokens/s", flush=True)
+            of_search = {"batch": batch, "beams": beams, "seconds": statistics.median(seconds[name])}
+            ratio = speeds[options.systems[0]] / speed
+            write_figures(options, job="search", system=name, precision=precisions[name], **of_search, ratio=ratio)
     rows = [[name, *cells[name], f"{compilation[name]:.0f}", precisions[name]] for name in models]
     print(f"\n{keras.config.backend()}, {options.length} tokens, V {options.vocabulary}; target tokens/s (relative)\n")
     headings = (f"{batch} / {beams}" for batch, beams in columns)

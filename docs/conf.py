@@ -11,6 +11,8 @@ from pathlib import Path
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.util import inspect
 from sphinx.util.inspect import stringify_signature
 
@@ -26,6 +28,10 @@ release = version = keras_attn_zoo.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build"]
+ROOT = Path(__file__).resolve().parent.parent
+REPOSITORY = "https://github.com/OWNER/keras-attn-zoo/blob/main/"
+# Stands for the account that hosts the repository, see CONTRIBUTING.md.
+linkcheck_ignore = [re.escape(REPOSITORY)]
 html_theme = "furo"
 html_title = f"{project} {release}"
 # A single backtick in a docstring is code, and a link where it names something of the reference.
@@ -99,8 +105,19 @@ def name_modules(app, page, source):
         source[0] = with_modules(source[0])
 
 
+def link_repository(app, doctree):
+    """Lead links to Markdown that stands outside this folder to the repository."""
+    for link in list(doctree.findall(addnodes.pending_xref)):
+        target = Path(link.get("reftarget") or "")
+        if link.get("refdomain") == "doc" and target.is_absolute():
+            page = target.relative_to(ROOT).as_posix() + ".md"
+            anchor = f"#{link['reftargetid']}" if link.get("reftargetid") else ""
+            link.replace_self(nodes.reference("", "", *link.children, refuri=f"{REPOSITORY}{page}{anchor}"))
+
+
 def setup(app):
-    """Have modules named, signatures shown, and docstrings formatted before napoleon reads them."""
+    """Have modules named, links led on, signatures shown, and docstrings formatted before napoleon reads them."""
+    app.connect("doctree-read", link_repository)
     app.connect("source-read", name_modules)
     app.connect("autodoc-process-signature", show_constructor)
     app.connect("autodoc-process-docstring", format_docstring, priority=400)

@@ -225,12 +225,12 @@ def test_installed_contenders_run(monkeypatch, capsys, tmp_path):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("processor", ["", "-avx2", "-avx512"], ids=["amx", "avx2", "avx512"])
+@pytest.mark.parametrize("processor", ["amx", "avx2", "avx512"])
 def test_the_page_of_peers_is_what_the_command_writes_of_its_records(processor):
     """No figure in a block is typed, and none of another task or machine."""
     compare = runpy.run_path(str(BENCHMARKS / "peers" / "compare.py"))
-    page = (BENCHMARKS.parent / "docs" / f"speed-peers{processor}.md").read_text("utf-8")
-    records = compare["read"](BENCHMARKS / "peers" / f"records{processor}.jsonl")
+    page = (BENCHMARKS / "records" / f"peers-{processor}.md").read_text("utf-8")
+    records = compare["read"](BENCHMARKS / "records" / f"peers-{processor}.jsonl")
     assert {record["machine"] for record in records} == {records[0]["machine"]}
     blocks = re.findall(r"<!-- peers: ([\w-]+) -->", page)
     assert sorted(blocks) == sorted({"machine", *(record["task"] for record in records)}) and len(blocks) > 5
@@ -243,8 +243,8 @@ def test_the_page_of_peers_is_what_the_command_writes_of_its_records(processor):
 @pytest.mark.one_backend
 def test_the_table_of_files_of_text_is_what_the_command_writes_of_its_records(monkeypatch, tmp_path):
     text = runpy.run_path(str(BENCHMARKS / "peers" / "translate_text.py"))
-    page, copy = (BENCHMARKS.parent / "docs" / "speed-search.md").read_text("utf-8"), tmp_path / "page.md"
-    path = BENCHMARKS / "peers" / "text-avx512.jsonl"
+    page, copy = (BENCHMARKS / "records" / "text.md").read_text("utf-8"), tmp_path / "page.md"
+    path = BENCHMARKS / "records" / "text-avx512.jsonl"
 
     def written(records):
         copy.write_text(page, "utf-8")

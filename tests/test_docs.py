@@ -28,13 +28,6 @@ PAGES = [
 ]
 
 
-def section(page, heading):
-    """The text below a heading of level 2."""
-    _, found, rest = (ROOT / page).read_text(encoding="utf-8").partition(f"\n## {heading}\n")
-    assert found, f"{page} has no section {heading!r}"
-    return rest.partition("\n## ")[0]
-
-
 def imports(path):
     """Names of the modules that a file imports, anywhere in it."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -56,7 +49,7 @@ def test_few_files_ask_which_backend_runs():
     assert len(found) <= 29, sorted(found)
 
 
-# Who may import whom, of docs/architecture.md.
+# Who may import whom, see docs/explanation/architecture.md.
 ARROWS = {
     "support": set(),
     "kernels": {"support"},

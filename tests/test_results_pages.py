@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "results"
 TASKS = ["zeng2021_dialogue", "zeng2021_summarization"]
 NAMES = sorted([path.stem for path in (ROOT / "recipes").glob("*.py")] + TASKS)
+# Pages of no recipe.
+OTHERS = {"breaks", "index", "latent-alignment", "reliability"}
 # Kilobytes of a picture.
 MOST = 60
 
@@ -41,7 +43,7 @@ def words(text):
 def test_there_is_a_page_for_every_recipe_and_task(writer):
     tasks = [f"{name}_{task}" for name in NAMES if name not in TASKS for task in writer.load_recipe(name).tasks]
     assert sorted(tasks) == TASKS
-    assert sorted(path.stem for path in FOLDER.glob("*.md")) == NAMES
+    assert {path.stem for path in FOLDER.glob("*.md")} - OTHERS == set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,7 +7,7 @@ median over the runs of all rounds, their spread, and the ratio to the fastest p
   python benchmarks/peers/compare.py --tasks train-small search-32-4
   python benchmarks/peers/compare.py --python joeynmt=/peers/bin/python opennmt=/peers/bin/python --output peers.jsonl
   python benchmarks/peers/compare.py --device cuda --tasks train-base train-base-256 --output peers-gpu.jsonl
-  python benchmarks/peers/compare.py --read peers.jsonl --page docs/speed-peers.md
+  python benchmarks/peers/compare.py --read peers.jsonl --page benchmarks/records/peers-amx.md
 """
 
 import argparse
@@ -113,6 +113,11 @@ def run(name, task, options):
     return {**answers[0], "seconds": [answer["seconds"] for answer in answers[1:]]}
 
 
+def tokens_of(task):
+    """Target tokens of a run."""
+    return TASKS[task]["batch"] * TASKS[task]["length"]
+
+
 def blocks(records):
     """What a page says of the machine and of each task, by name, in Markdown."""
     found = {"machine": f"{records[0]['machine']}, {records[0]['threads']} threads."}
@@ -124,7 +129,7 @@ def blocks(records):
                 seconds.setdefault(record["name"], []).extend(record["seconds"])
                 known[record["name"]] = record
         settings = TASKS[task]
-        tokens = settings["batch"] * settings["length"]
+        tokens = tokens_of(task)
         speed = {name: tokens / statistics.median(found) for name, found in seconds.items()}
         peers = [speed[name] for name in speed if not name.startswith("ours") and CONTENDERS[name][1] == "float32"]
         rows = []
@@ -194,8 +199,7 @@ def main():
                 records.append({**record, "machine": here, "threads": options.threads, "date": day})
                 if path:
                     append(path, records[-1])
-                tokens = TASKS[task]["batch"] * TASKS[task]["length"]
-                speed = tokens / statistics.median(found["seconds"])
+                speed = tokens_of(task) / statistics.median(found["seconds"])
                 print(f"{task}, {name}: {speed:.0f} tokens/s", file=sys.stderr, flush=True)
     write(records, options.page)
 

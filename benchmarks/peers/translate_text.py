@@ -8,7 +8,7 @@ spread of the other runs. The last column is the share of translations that are 
   python benchmarks/peers/translate_text.py --preset transformer_tatoeba_de_en --text test.de
   python benchmarks/peers/translate_text.py --preset runs/a/best --text test.de --beams 4 --peer /peers/bin/python \
       --output text.jsonl
-  python benchmarks/peers/translate_text.py --read text.jsonl --page docs/speed-search.md
+  python benchmarks/peers/translate_text.py --read text.jsonl --page benchmarks/records/text.md
 """
 
 import argparse
