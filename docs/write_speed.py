@@ -97,9 +97,9 @@ def table_of_mechanisms(records):
         rows.setdefault(one["system"], {})[key] = f"{one['ratio']:.2f}"
     (first, _), *others = rows.items()
     shown = [[f"`{name}`", *(cells.get(key, "") for key in columns)] for name, cells in others]
-    where = (f"{job}: {machine([one for one in records if one['job'] == job])}" for job in ("training", "search"))
-    table = markdown_table([f"relative to `{first}`", *columns.values()], shown)
-    return f"{'; '.join(where).capitalize()}.\n\n{table}"
+    jobs = {"Training": "training", "Search": "search"}
+    where = (f"{name}: {machine([one for one in records if one['job'] == job])}." for name, job in jobs.items())
+    return f"{' '.join(where)}\n\n{markdown_table([f'relative to `{first}`', *columns.values()], shown)}"
 
 
 def blocks():
