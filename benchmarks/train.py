@@ -97,7 +97,9 @@ def in_turn(models, options):
 
 def add_output_argument(parser):
     """Add the option for a file of figures, see `write_figures`."""
-    parser.add_argument("--output", metavar="FILE", help="append the figures of every system to this file, as JSON lines")
+    parser.add_argument(
+        "--output", metavar="FILE", help="append the figures of all systems to this file, as JSON lines"
+    )
 
 
 def write_figures(options, **figures):

@@ -18,7 +18,8 @@ from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import shown
 from keras_attn_zoo.support.processor import has_avx512, is_amd, is_intel
 
-# What a command spends its time on, and the backends in the order of their speed at it on a CPU, see docs/speed.md.
+# What a command spends its time on, and the backends in the order of their speed at it on a CPU, see
+# docs/reference/speed.md.
 FASTEST = {
     "training": ("tensorflow", "jax", "torch"),
     "training RNNs": ("jax", "tensorflow", "torch"),
