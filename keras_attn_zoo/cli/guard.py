@@ -82,9 +82,8 @@ def _run(parser, action, arguments, interrupt_hint, stoppable):
             getattr(options, "parser", parser).error(f"unrecognized arguments: {' '.join(rest)}{dashed}")
         if rest:
             setattr(options, more, [*getattr(options, more), *rest[:end], *rest[end + 1 :]])
-        stoppable.interrupt_hint = (
-            f"{stoppable.interrupt_hint} {getattr(options, 'interrupt_hint', interrupt_hint)}".rstrip()
-        )
+        hint = getattr(options, "interrupt_hint", interrupt_hint)
+        stoppable.interrupt_hint = f"{stoppable.interrupt_hint} {hint}".rstrip()
         require(user=parser.prog, backend=True)
         own = options.own_backend(options) if options.own_backend and options.backend is None else None
         collect_less_garbage()
@@ -98,9 +97,8 @@ def _run(parser, action, arguments, interrupt_hint, stoppable):
                 if not getattr(options, "resumes", False) or getattr(options, "plan", False):
                     raise
                 with contextlib.suppress(OSError):
-                    print(
-                        f"{parser.prog}: nobody reads the output any more.\n{stoppable.interrupt_hint}", file=sys.stderr
-                    )
+                    print(f"{parser.prog}: nobody reads the output any more.", file=sys.stderr)
+                    print(stoppable.interrupt_hint, file=sys.stderr)
                 drop_output()
                 return _UNREAD
     finally:

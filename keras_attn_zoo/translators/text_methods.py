@@ -67,6 +67,9 @@ class TextMethods:
         self._check_maximum(max_tokens)
         self.preprocessor.encoder_sequence_length = self.preprocessor.decoder_sequence_length = int(max_tokens)
 
+    # Its name in version 0.1.
+    make_room = set_max_tokens
+
     def _check_preprocessor(self):
         if self.preprocessor is None:
             raise UserError("this translator has no preprocessor and takes only ids: give it one, or give ids.")
