@@ -32,6 +32,8 @@ ROOT = Path(__file__).resolve().parent.parent
 REPOSITORY = "https://github.com/OWNER/keras-attn-zoo/blob/main/"
 # Stands for the account that hosts the repository, see CONTRIBUTING.md.
 linkcheck_ignore = [re.escape(REPOSITORY)]
+# Pages that another one includes.
+INCLUDED = {"CONTRIBUTING": "contributing", "CHANGELOG": "changelog"}
 html_theme = "furo"
 html_title = f"{project} {release}"
 # A single backtick in a docstring is code, and a link where it names something of the reference.
@@ -109,10 +111,14 @@ def link_repository(app, doctree):
     """Lead links to Markdown that stands outside this folder to the repository."""
     for link in list(doctree.findall(addnodes.pending_xref)):
         target = Path(link.get("reftarget") or "")
-        if link.get("refdomain") == "doc" and target.is_absolute():
-            page = target.relative_to(ROOT).as_posix() + ".md"
+        if link.get("refdomain") != "doc" or not target.is_absolute():
+            continue
+        page = target.relative_to(ROOT).as_posix()
+        if page in INCLUDED:
+            link["reftarget"] = INCLUDED[page]
+        else:
             anchor = f"#{link['reftargetid']}" if link.get("reftargetid") else ""
-            link.replace_self(nodes.reference("", "", *link.children, refuri=f"{REPOSITORY}{page}{anchor}"))
+            link.replace_self(nodes.reference("", "", *link.children, refuri=f"{REPOSITORY}{page}.md{anchor}"))
 
 
 def setup(app):

@@ -52,6 +52,36 @@ def test_a_benchmark_prints_its_table(name, precision, monkeypatch, capsys):
 
 
 @pytest.mark.long
+@pytest.mark.one_backend
+def test_the_figures_of_systems_are_kept_for_the_page_of_speed(monkeypatch, capsys, tmp_path):
+    """In the precision that was measured, relative to the first system, with what they depend on."""
+    records = tmp_path / "systems.jsonl"
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    for name in ("train", "translate"):
+        arguments = [*ARGUMENTS[name].replace("transformer ", "transformer ran-all ", name == "translate").split()]
+        monkeypatch.setattr(sys, "argv", [name, *arguments, "--precision", "float32", "--output", str(records)])
+        runpy.run_path(str(BENCHMARKS / f"{name}.py"), run_name="__main__")
+    found = [json.loads(line) for line in records.read_text().splitlines()]
+    assert [(one["system"], one["job"], one.get("beams")) for one in found] == [
+        *((name, "training", None) for name in ("transformer", "ran-all")),
+        *((name, "search", beams) for beams in (1, 2) for name in ("transformer", "ran-all")),
+    ]
+    assert {one["ratio"] for one in found[::2]} == {1}
+    # In training, the first system takes turns with each of the others.
+    for first, other in zip(found[2::2], found[3::2], strict=True):
+        assert other["ratio"] == pytest.approx(other["seconds"] / first["seconds"])
+    assert {(one["precision"], one["batch"], one["vocabulary"]) for one in found} == {("float32", 2, 20)}
+    assert {tuple(one["settings"]) for one in found} == {tuple(SMALL.split()[1:])}
+    for one in found:
+        one["beams"] = {2: 4}.get(one.get("beams"), one.get("beams"))
+    speed = runpy.run_path(str(BENCHMARKS.parent / "docs" / "write_speed.py"))
+    *_, row = speed["table_of_mechanisms"](found).splitlines()
+    cells = [cell.strip() for cell in row.split("|")[1:-1]]
+    ratios = [f"{one['ratio']:.2f}" for one in found[1::2]]
+    assert cells == ["`ran-all`", ratios[0], "", *ratios[1:]]
+
+
+@pytest.mark.long
 def test_memory_is_measured_over_calls_of_all_methods(monkeypatch, capsys):
     argv = ["memory", "--calls", "10", "--every", "5", "--words", "3", "--preset", PRESET]
     monkeypatch.setattr(sys, "argv", argv)
