@@ -1,20 +1,13 @@
 """Count what the redesign was to make smaller, and write it into docs/explanation/architecture.md.
 
-  python docs/write_house.py
-  python docs/write_house.py --hops
+python docs/write_house.py
 
-With `--hops`, commands run whose functions are counted. Rows that are not counted keep what stands there.
+Rows that no command counts keep what stands there.
 """
 
-import argparse
 import ast
-import os
 import re
-import sys
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
-import count_hops
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "keras_attn_zoo"
@@ -93,7 +86,7 @@ def words():
     return sum(len(text.split()) for text in guide().values())
 
 
-# What is counted, before, what it is to become, and how it is counted.
+# What is counted, before, what it was to become, and how it is counted.
 HOUSE = {
     "lines of the package": ("43,200", "37,000", lambda: lines(PACKAGE)),
     "lines of the tests": ("36,100", "31,000", lambda: lines(ROOT / "tests")),
@@ -102,16 +95,10 @@ HOUSE = {
     "files outside `kernels` that ask for the backend": ("25", "10", files_that_ask_for_the_backend),
     "private names of other packages": ("about 60", "12", private_names),
     "words of the guide": ("58,000", "30,000", words),
-    "functions that a sentence passes through to its ids": ("15", "12", None),
+    "functions that a sentence passes through to ids": ("15", "12", None),
     "functions that a setting passes through to its layer": ("56", "25", None),
     "places of a new argument of a body": ("5", "1", None),
     "seconds of `python -m tests`, two cores": ("1,320", "480", None),
-}
-
-
-HOPS = {
-    "functions that a sentence passes through to its ids": count_hops.of_sentence,
-    "functions that a setting passes through to its layer": count_hops.of_setting,
 }
 
 
@@ -140,18 +127,5 @@ def with_table(text, counted):
     )
 
 
-def main():
-    """Parse the command line, count and write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--hops", action="store_true", help="run commands, and count the functions that a value reaches"
-    )
-    counted = counts()
-    if parser.parse_args().hops:
-        os.environ.setdefault("KERAS_BACKEND", "torch")
-        counted |= {name: len(count()) for name, count in HOPS.items()}
-    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), counted), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), counts()), encoding="utf-8")

@@ -56,24 +56,6 @@ def test_the_house_does_not_grow():
     assert text == HOUSE["with_table"](text, written), "stale: run `python docs/write_house.py`"
 
 
-def test_functions_that_a_value_passes_through_are_counted(tmp_path):
-    """In whatever holds it, until it is where it was to go; others are not."""
-    hops = runpy.run_path(str(ROOT / "docs" / "count_hops.py"))
-    (tmp_path / "rooms.py").write_text(
-        "import argparse\n\n\ndef main(words):\n    opened(argparse.Namespace(text=words))\n\n\n"
-        "def opened(options):\n    counted(len(options.text))\n    encode(*options.text)\n\n\n"
-        "def counted(number):\n    pass\n\n\ndef encode(*texts):\n    after(texts)\n\n\ndef after(texts):\n    pass\n"
-    )
-    main = runpy.run_path(str(tmp_path / "rooms.py"))["main"]
-
-    def passed(last):
-        return hops["functions"](lambda: main(["a", "word"]), lambda x: x == "word", last, tmp_path)
-
-    assert passed("encode") == ["rooms.py: main", "rooms.py: opened", "rooms.py: encode"]
-    with pytest.raises(RuntimeError, match="counted took no value; these did: "):
-        passed("counted")
-
-
 def test_the_house_is_counted(tmp_path, monkeypatch):
     kernels = tmp_path / "kernels"
     kernels.mkdir()
