@@ -12,9 +12,9 @@ import keras
 import numpy as np
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from keras_attn_zoo.bodies.schema import BODIES
 from keras_attn_zoo.cli.options import add_override_argument
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.runs.body_settings import BODIES
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.system import parse_settings
 from keras_attn_zoo.studies.tabular import markdown_table

@@ -28,7 +28,7 @@ TOKENIZERS = "transformer_tatoeba_de_en"
 
 def save_random(folder, options):
     """Save a translator with random weights; return its number of parameters."""
-    from keras_attn_zoo.runs.body_settings import BODIES
+    from keras_attn_zoo.bodies.schema import BODIES
     from keras_attn_zoo.runs.named_systems import SYSTEMS
     from keras_attn_zoo.translators import Translator
 

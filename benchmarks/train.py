@@ -26,12 +26,12 @@ choose_backend(job="training")
 import keras  # noqa: E402
 from peers.records import append, machine  # noqa: E402
 
+from keras_attn_zoo.bodies.schema import BODIES  # noqa: E402
 from keras_attn_zoo.cli.options import (  # noqa: E402
     add_override_argument,
     add_precision_argument,
     settings_from_options,
 )
-from keras_attn_zoo.runs.body_settings import BODIES  # noqa: E402
 from keras_attn_zoo.runs.memory import on_cpu  # noqa: E402
 from keras_attn_zoo.runs.named_systems import SYSTEMS  # noqa: E402
 from keras_attn_zoo.runs.precision import policy, resolve  # noqa: E402

@@ -14,8 +14,8 @@ choose_backend(os.environ["KERAS_BACKEND"], JOB)
 
 import keras  # noqa: E402
 
+from keras_attn_zoo.bodies.schema import BODIES  # noqa: E402
 from keras_attn_zoo.decoding import BeamSearch  # noqa: E402
-from keras_attn_zoo.runs.body_settings import BODIES  # noqa: E402
 from keras_attn_zoo.runs.named_systems import SYSTEMS  # noqa: E402
 from keras_attn_zoo.training.adam import Adam  # noqa: E402
 from keras_attn_zoo.translators import Translator  # noqa: E402

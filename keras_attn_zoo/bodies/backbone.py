@@ -1,7 +1,7 @@
 """What the bodies of all translators share: inputs, the projection onto the vocabulary, the steps of a search."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import keras
 import keras_hub
@@ -13,19 +13,16 @@ from keras_attn_zoo.bodies.needed_scores import scores_needed_of
 from keras_attn_zoo.bodies.nested_layers import build_once, serialize_layer
 from keras_attn_zoo.bodies.output_projection import OutputProjection
 from keras_attn_zoo.bodies.posterior_layer import Posterior
+from keras_attn_zoo.bodies.schema import BodyArguments, with_arguments
 from keras_attn_zoo.bodies.token_embedding import TokenEmbedding
 from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
 from keras_attn_zoo.layers.base.products import repeated
 from keras_attn_zoo.layers.base.rematerialization import RematerializedByLayer
 from keras_attn_zoo.presets.quantization import Quantization, take_own_policies
 from keras_attn_zoo.presets.saving import PresetLoading, WeightFiles
-from keras_attn_zoo.support.choices import MARGINALIZATIONS, OUTPUTS, TIED
 from keras_attn_zoo.support.compat import layers_of
-from keras_attn_zoo.support.errors import UserError, check_arguments, check_counts
+from keras_attn_zoo.support.errors import UserError, check_arguments
 from keras_attn_zoo.support.types import Config, DType, Tensor, TensorTree
-
-# The attention argument of a body: a name, a name with arguments, a configuration or a layer.
-AttentionChoice: TypeAlias = str | Config | AttentionLayer
 
 
 class TranslationBackbone(
@@ -60,9 +57,11 @@ class TranslationBackbone(
         cross_attention_heads: number of heads of each cross-attention layer.
         attention_outputs: scores of all layers by place: "cross", and for a Transformer "encoder" and "decoder".
         suppressed_tokens: ids that a search never chooses, whatever their logits.
+        arguments: the dataclass that declares what the constructor takes, see `schema`; None if none does.
         feeds_itself: whether the class can feed the decoder its own predictions.
     """
 
+    arguments: type[BodyArguments] | None = None
     attention_layer: int | str = -1
     suppressed_tokens: Sequence[int] = ()
     feeds_itself: bool = False
@@ -70,6 +69,26 @@ class TranslationBackbone(
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         check_arguments(self, kwargs)
         super().__init__(*args, **kwargs)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Explain every argument in the docstring."""
+        super().__init_subclass__(**kwargs)
+        if cls.arguments is not None:
+            cls.__doc__ = with_arguments(cls.__doc__, cls.arguments)
+
+    def _keep(self, given):
+        """Keep the arguments as attributes, except one whose name Keras has for its tensors."""
+        for name in given.names():
+            if name != "output":
+                setattr(self, name, getattr(given, name))
+
+    def get_config(self) -> Config:
+        """Return the arguments of the constructor, as far as `arguments` declares them."""
+        config = super().get_config()
+        for name in self.arguments.names() if self.arguments else ():
+            value = getattr(self, name) if name != "output" else "softmax" if self.latent_head is None else "latent"
+            config[name] = attention_config(value)
+        return config
 
     @property
     def can_run_free(self) -> bool:
@@ -286,7 +305,7 @@ class TranslationBackbone(
 
 
 def embedding_layers(
-    tie: str, source_size: int, target_size: int, width: int, stddev: float, dtype: DType
+    given: BodyArguments, width: int, stddev: float, dtype: DType
 ) -> tuple[TokenEmbedding, TokenEmbedding]:
     """Return the embeddings of source and target, which are the same layer if all embeddings are tied."""
 
@@ -294,30 +313,24 @@ def embedding_layers(
         initializer = {"class_name": "RandomNormal", "config": {"stddev": stddev}}
         return TokenEmbedding(size, width, embeddings_initializer=initializer, dtype=dtype, name=name)
 
-    target = embedding(target_size, "target_embedding")
-    return (target if tie == "all" else embedding(source_size, "source_embedding")), target
+    target = embedding(given.target_vocabulary_size, "target_embedding")
+    shared = given.tie_embeddings == "all"
+    return (target if shared else embedding(given.source_vocabulary_size, "source_embedding")), target
 
 
 def output_layer(
-    output: str,
-    vocabulary_size: int,
+    given: BodyArguments,
     width: int,
     embedding: keras.layers.Layer | None,
-    marginalization: str,
-    top_k: int,
     dtype: DType,
     use_bias: bool | None = None,
 ) -> tuple[OutputProjection | None, LatentAlignmentHead | None]:
     """Return the projection onto the vocabulary and the latent head of a body, one of which is None."""
-    check_one_of("output", output, OUTPUTS)
-    check_one_of("marginalization", marginalization, MARGINALIZATIONS)
-    check_counts(top_k=top_k)
-    if output == "softmax":
-        return OutputProjection(vocabulary_size, embedding, use_bias, dtype=dtype, name="output_projection"), None
-    head = LatentAlignmentHead(
-        vocabulary_size, width, embedding, marginalization, top_k, dtype=dtype, name="latent_alignment_head"
-    )
-    return None, head
+    size = given.target_vocabulary_size
+    if given.output == "softmax":
+        return OutputProjection(size, embedding, use_bias, dtype=dtype, name="output_projection"), None
+    how = given.marginalization, given.top_k
+    return None, LatentAlignmentHead(size, width, embedding, *how, dtype=dtype, name="latent_alignment_head")
 
 
 def check_alignment(output: str, attention: AttentionLayer) -> None:
@@ -354,17 +367,11 @@ def scores_of_layer(scores: Sequence[Tensor], layer: int | str) -> Tensor:
     return ops.concatenate(scores, axis=1) if layer == "all" else scores[int(layer)]
 
 
-def attention_config(attention: AttentionChoice | Sequence[AttentionChoice]) -> Any:
-    """Return a name unchanged, or the configuration of a layer without its shapes: the body builds it."""
+def attention_config(attention: Any) -> Any:
+    """Return the configuration of a layer, or of each in a list, without its shapes: the body builds it."""
     if isinstance(attention, (list, tuple)):
         return [attention_config(one) for one in attention]
     return serialize_layer(attention) if isinstance(attention, AttentionLayer) else attention
-
-
-def check_one_of(name: str, value: str, valid: Collection[str]) -> None:
-    """Raise if a name is not valid."""
-    if value not in valid:
-        raise UserError(f"{name} must be one of {', '.join(valid)}; received {value!r}.")
 
 
 def policy_of(dtype: DType) -> keras.DTypePolicy:
@@ -376,13 +383,3 @@ def policy_of(dtype: DType) -> keras.DTypePolicy:
             "quantize('int8') if it is to be in int8."
         )
     return policy
-
-
-def check_vocabularies(tie_embeddings: str, source_vocabulary_size: int, target_vocabulary_size: int) -> None:
-    """Raise if two different vocabularies are to share an embedding."""
-    check_one_of("tie_embeddings", tie_embeddings, TIED)
-    if tie_embeddings == "all" and source_vocabulary_size != target_vocabulary_size:
-        raise UserError(
-            "tie_embeddings='all' needs one joint vocabulary; received "
-            f"{source_vocabulary_size} source and {target_vocabulary_size} target tokens."
-        )

@@ -1,18 +1,12 @@
 """The body of the RNN translator: RNN encoder, attention, RNN decoder."""
 
-from typing import Any
-
 import keras
 from keras import ops
 
 from keras_attn_zoo.bodies.backbone import (
-    AttentionChoice,
     TranslationBackbone,
-    attention_config,
     build_output,
     check_alignment,
-    check_one_of,
-    check_vocabularies,
     embedding_layers,
     output_layer,
     policy_of,
@@ -21,11 +15,10 @@ from keras_attn_zoo.bodies.model_inputs import translation_inputs
 from keras_attn_zoo.bodies.readout import Readout
 from keras_attn_zoo.bodies.recurrent_layers import GRU, LSTM
 from keras_attn_zoo.bodies.rnn_decoder import STATES_OF_CELL, RNNDecoder
+from keras_attn_zoo.bodies.schema import BODIES, RNNArguments, takes
 from keras_attn_zoo.layers import get_attention
 from keras_attn_zoo.layers.base.dropout import Dropout
-from keras_attn_zoo.support.choices import ATTENTION_QUERIES, CELLS, INITIAL_STATES, READOUTS
-from keras_attn_zoo.support.errors import UserError, check_counts, check_rates
-from keras_attn_zoo.support.types import Config, DType
+from keras_attn_zoo.support.errors import UserError
 
 ENCODER_LAYERS = {"gru": GRU, "lstm": LSTM}
 
@@ -88,108 +81,52 @@ class RNNBackbone(TranslationBackbone):
     seen the context c_i, which the text keeps out of the lexicon.
     """
 
-    feeds_itself = True
+    arguments = RNNArguments
+    feeds_itself = BODIES["rnn"].feeds_itself
 
-    def __init__(
-        self,
-        source_vocabulary_size: int,
-        target_vocabulary_size: int,
-        embedding_dim: int = 256,
-        hidden_dim: int = 512,
-        cell: str = "gru",
-        encoder_layers: int = 1,
-        decoder_layers: int = 1,
-        bidirectional: bool = True,
-        cross_attention: AttentionChoice = "bahdanau",
-        attention_query: str = "previous_state",
-        input_feeding: bool = False,
-        readout: str = "linear",
-        readout_dim: int | None = None,
-        readout_embedding: bool = True,
-        initial_state: str = "linear",
-        tie_embeddings: str = "none",
-        dropout: float = 0.0,
-        output: str = "softmax",
-        marginalization: str = "exact",
-        top_k: int = 6,
-        dtype: DType = None,
-        **kwargs: Any,
-    ) -> None:
-        check_counts(
-            source_vocabulary_size=source_vocabulary_size,
-            target_vocabulary_size=target_vocabulary_size,
-            embedding_dim=embedding_dim,
-            hidden_dim=hidden_dim,
-            encoder_layers=encoder_layers,
-            decoder_layers=decoder_layers,
-        )
-        check_rates(dropout=dropout)
-        check_one_of("cell", cell, CELLS)
-        check_one_of("attention_query", attention_query, ATTENTION_QUERIES)
-        check_one_of("readout", readout, READOUTS)
-        check_one_of("initial_state", initial_state, INITIAL_STATES)
-        check_vocabularies(tie_embeddings, source_vocabulary_size, target_vocabulary_size)
-        if tie_embeddings != "none" and readout_dim not in (None, embedding_dim):
-            raise UserError(
-                f"tied embeddings need readout_dim = embedding_dim = {embedding_dim}; received {readout_dim}."
-            )
-        tied = tie_embeddings != "none"
-        if tied and (output, readout) == ("softmax", "state") and hidden_dim != embedding_dim:
-            raise UserError(
-                f"tied embeddings and readout='state' need hidden_dim = embedding_dim = {embedding_dim}; "
-                f"received {hidden_dim}."
-            )
-        if readout_dim is None and readout != "state" and (tied or readout != "linear"):
-            readout_dim = embedding_dim if tied else hidden_dim
-        dtype = policy_of(dtype)
+    @takes(RNNArguments)
+    def __init__(self, given: RNNArguments) -> None:
+        dtype, tied = policy_of(given.dtype), given.tie_embeddings != "none"
 
         # === Layers ===
-        source_embedding, target_embedding = embedding_layers(
-            tie_embeddings, source_vocabulary_size, target_vocabulary_size, embedding_dim, stddev=0.1, dtype=dtype
-        )
+        source_embedding, target_embedding = embedding_layers(given, given.embedding_dim, stddev=0.1, dtype=dtype)
         encoders = []
-        for i in range(encoder_layers):
-            layer = ENCODER_LAYERS[cell](
-                hidden_dim, return_sequences=True, return_state=True, dtype=dtype, name=f"encoder_{i}"
+        for i in range(given.encoder_layers):
+            layer = ENCODER_LAYERS[given.cell](
+                given.hidden_dim, return_sequences=True, return_state=True, dtype=dtype, name=f"encoder_{i}"
             )
-            if bidirectional:
+            if given.bidirectional:
                 layer = keras.layers.Bidirectional(layer, dtype=dtype, name=f"encoder_{i}")
             encoders.append(layer)
         bridges = [
-            keras.layers.Dense(hidden_dim, activation=initial_state, dtype=dtype, name=f"initial_state_{i}")
-            for i in range(decoder_layers * STATES_OF_CELL[cell])
+            keras.layers.Dense(given.hidden_dim, activation=given.initial_state, dtype=dtype, name=f"initial_state_{i}")
+            for i in range(given.decoder_layers * STATES_OF_CELL[given.cell])
         ]
         output_projection, latent_head = output_layer(
-            output,
-            target_vocabulary_size,
-            embedding_dim,
-            target_embedding if tied else None,
-            marginalization,
-            top_k,
-            dtype,
+            given, given.embedding_dim, target_embedding if tied else None, dtype
         )
-        attention = get_attention(cross_attention, hidden_dim, dtype=dtype, name="cross_attention")
-        check_alignment(output, attention)
+        attention = get_attention(given.cross_attention, given.hidden_dim, dtype=dtype, name="cross_attention")
+        check_alignment(given.output, attention)
         decoder = RNNDecoder(
             attention=attention,
             target_embedding=target_embedding,
-            readout=Readout(readout, readout_dim, dtype=dtype, name="readout"),
+            readout=Readout(given.readout, given.readout_dim, dtype=dtype, name="readout"),
             output_projection=output_projection,
-            embedding_dim=embedding_dim,
-            encoder_dim=hidden_dim * (2 if bidirectional else 1),
-            cell=cell,
-            hidden_dim=hidden_dim,
-            num_layers=decoder_layers,
-            attention_query=attention_query,
-            input_feeding=input_feeding,
-            readout_embedding=readout_embedding,
-            dropout=dropout,
+            embedding_dim=given.embedding_dim,
+            encoder_dim=given.hidden_dim * (2 if given.bidirectional else 1),
+            cell=given.cell,
+            hidden_dim=given.hidden_dim,
+            num_layers=given.decoder_layers,
+            attention_query=given.attention_query,
+            input_feeding=given.input_feeding,
+            readout_embedding=given.readout_embedding,
+            dropout=given.dropout,
             dtype=dtype,
             name="decoder",
         )
-        source_dropout = Dropout(dropout, dtype=dtype, name="source_dropout")
+        source_dropout = Dropout(given.dropout, dtype=dtype, name="source_dropout")
         encoder_dropouts = [
-            Dropout(dropout, dtype=dtype, name=f"encoder_dropout_{i}") for i in range(1, encoder_layers)
+            Dropout(given.dropout, dtype=dtype, name=f"encoder_dropout_{i}") for i in range(1, given.encoder_layers)
         ]
 
         def encode(token_ids, padding_mask):
@@ -201,13 +138,13 @@ class RNNBackbone(TranslationBackbone):
                     x = encoder_dropouts[i - 1](x)
                 x, *states = layer(x, mask=padding_mask)
                 last_states.append(states)
-            per_cell = STATES_OF_CELL[cell]
+            per_cell = STATES_OF_CELL[given.cell]
             initial = []
-            for i in range(decoder_layers):
+            for i in range(given.decoder_layers):
                 # Layer by layer if there are as many encoder layers, otherwise all from the top one.
-                states = last_states[i] if encoder_layers == decoder_layers else last_states[-1]
+                states = last_states[i] if given.encoder_layers == given.decoder_layers else last_states[-1]
                 for k in range(per_cell):
-                    joined = ops.concatenate(states[k::per_cell], axis=-1) if bidirectional else states[k]
+                    joined = ops.concatenate(states[k::per_cell], axis=-1) if given.bidirectional else states[k]
                     initial.append(bridges[i * per_cell + k](joined))
             return x, initial
 
@@ -231,29 +168,12 @@ class RNNBackbone(TranslationBackbone):
                 "attention_scores": scores,
             },
             dtype=dtype,
-            **kwargs,
+            name=given.name,
+            trainable=given.trainable,
         )
 
         # === Config ===
-        self.source_vocabulary_size = source_vocabulary_size
-        self.target_vocabulary_size = target_vocabulary_size
-        self.embedding_dim = embedding_dim
-        self.hidden_dim = hidden_dim
-        self.cell = cell
-        self.encoder_layers = encoder_layers
-        self.decoder_layers = decoder_layers
-        self.bidirectional = bidirectional
-        self.cross_attention = cross_attention
-        self.attention_query = attention_query
-        self.input_feeding = input_feeding
-        self.readout = readout
-        self.readout_dim = readout_dim
-        self.readout_embedding = readout_embedding
-        self.initial_state = initial_state
-        self.tie_embeddings = tie_embeddings
-        self.dropout = dropout
-        self.marginalization = marginalization
-        self.top_k = top_k
+        self._keep(given)
         self.source_embedding = source_embedding
         self.target_embedding = target_embedding
         self.token_embedding = target_embedding
@@ -280,29 +200,3 @@ class RNNBackbone(TranslationBackbone):
         """Return embedding and readout of one position, the scores, and the next state."""
         readout, scores, state = self.decoder.step(token_ids, memory, state)
         return self.target_embedding(token_ids), readout, [scores], state
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "source_vocabulary_size": self.source_vocabulary_size,
-            "target_vocabulary_size": self.target_vocabulary_size,
-            "embedding_dim": self.embedding_dim,
-            "hidden_dim": self.hidden_dim,
-            "cell": self.cell,
-            "encoder_layers": self.encoder_layers,
-            "decoder_layers": self.decoder_layers,
-            "bidirectional": self.bidirectional,
-            "cross_attention": attention_config(self.cross_attention),
-            "attention_query": self.attention_query,
-            "input_feeding": self.input_feeding,
-            "readout": self.readout,
-            "readout_dim": self.readout_dim,
-            "readout_embedding": self.readout_embedding,
-            "initial_state": self.initial_state,
-            "tie_embeddings": self.tie_embeddings,
-            "dropout": self.dropout,
-            "output": "softmax" if self.latent_head is None else "latent",
-            "marginalization": self.marginalization,
-            "top_k": self.top_k,
-        }

@@ -1,20 +1,13 @@
 """The body of the Transformer translator, for every attention mechanism."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import keras
 from keras import ops
 
 from keras_attn_zoo.bodies.attention_stack import AttentionStack
 from keras_attn_zoo.bodies.backbone import (
-    AttentionChoice,
     TranslationBackbone,
-    attention_config,
     build_output,
     check_alignment,
-    check_one_of,
-    check_vocabularies,
     embedding_layers,
     output_layer,
     policy_of,
@@ -22,6 +15,7 @@ from keras_attn_zoo.bodies.backbone import (
 from keras_attn_zoo.bodies.model_inputs import translation_inputs
 from keras_attn_zoo.bodies.needed_scores import scores_needed_of
 from keras_attn_zoo.bodies.position_encodings import position_layer
+from keras_attn_zoo.bodies.schema import TransformerArguments, takes
 from keras_attn_zoo.bodies.shared_beams import descend, shared_states
 from keras_attn_zoo.bodies.transformer_layers import (
     TargetMask,
@@ -31,9 +25,8 @@ from keras_attn_zoo.bodies.transformer_layers import (
 from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.base.dropout import Dropout
 from keras_attn_zoo.layers.base.layer_normalization import LayerNormalization
-from keras_attn_zoo.support.choices import ACTIVATIONS, NORMALIZATIONS, POSITIONS
-from keras_attn_zoo.support.errors import UserError, check_counts, check_rates
-from keras_attn_zoo.support.types import Config, DType, TensorTree
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.types import TensorTree
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -86,70 +79,17 @@ class TransformerBackbone(TranslationBackbone):
     Source: Rosendahl, sections 3.1 and 4; Zeng, sections 2 and 3.1; Dang, section 2.6; Bahar, sections 5 and 6.
     """
 
-    def __init__(
-        self,
-        source_vocabulary_size: int,
-        target_vocabulary_size: int,
-        width: int = 512,
-        num_heads: int = 8,
-        ffn_dim: int = 2048,
-        encoder_layers: int = 6,
-        decoder_layers: int = 6,
-        encoder_attention: AttentionChoice | Sequence[AttentionChoice] = "multi_head",
-        decoder_attention: AttentionChoice | Sequence[AttentionChoice] = "multi_head",
-        cross_attention: AttentionChoice | Sequence[AttentionChoice] = "multi_head",
-        normalization: str = "post",
-        activation: str = "relu",
-        encoder_positions: str = "sine",
-        decoder_positions: str = "sine",
-        max_length: int = 256,
-        tie_embeddings: str = "none",
-        output_bias: bool = False,
-        suppressed_tokens: Sequence[int] = (),
-        dropout: float = 0.1,
-        attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
-        attention_layer: int | str = -1,
-        output: str = "softmax",
-        marginalization: str = "exact",
-        top_k: int = 6,
-        dtype: DType = None,
-        **kwargs: Any,
-    ) -> None:
-        check_counts(
-            source_vocabulary_size=source_vocabulary_size,
-            target_vocabulary_size=target_vocabulary_size,
-            width=width,
-            num_heads=num_heads,
-            ffn_dim=ffn_dim,
-            encoder_layers=encoder_layers,
-            decoder_layers=decoder_layers,
-            max_length=max_length,
-        )
-        check_rates(dropout=dropout, attention_dropout=attention_dropout, activation_dropout=activation_dropout)
-        check_one_of("normalization", normalization, NORMALIZATIONS)
-        check_one_of("activation", activation, ACTIVATIONS)
-        check_one_of("encoder_positions", encoder_positions, POSITIONS)
-        check_one_of("decoder_positions", decoder_positions, POSITIONS)
-        check_vocabularies(tie_embeddings, source_vocabulary_size, target_vocabulary_size)
-        layers = range(-decoder_layers, decoder_layers)
-        if attention_layer != "all" and (type(attention_layer) is not int or attention_layer not in layers):
-            raise UserError(
-                f"attention_layer must be one of the {decoder_layers} layers or 'all'; received {attention_layer!r}."
-            )
-        for token in suppressed_tokens:
-            if type(token) is not int or not 0 <= token < target_vocabulary_size:
-                raise UserError(f"suppressed_tokens must be ids below {target_vocabulary_size}; received {token!r}.")
-        dtype = policy_of(dtype)
+    arguments = TransformerArguments
+
+    @takes(TransformerArguments)
+    def __init__(self, given: TransformerArguments) -> None:
+        dtype, tied = policy_of(given.dtype), given.tie_embeddings != "none"
 
         # === Layers ===
         # Scaled by √width below, which gives variance 1, also to the logits if the matrix is tied.
-        stddev, tied = width**-0.5, tie_embeddings != "none"
-        source_embedding, target_embedding = embedding_layers(
-            tie_embeddings, source_vocabulary_size, target_vocabulary_size, width, stddev, dtype
-        )
-        encoder_position = position_layer(encoder_positions, width, max_length, "encoder_positions")
-        decoder_position = position_layer(decoder_positions, width, max_length, "decoder_positions")
+        source_embedding, target_embedding = embedding_layers(given, given.width, given.width**-0.5, dtype)
+        encoder_position = position_layer(given.encoder_positions, given.width, given.max_length, "encoder_positions")
+        decoder_position = position_layer(given.decoder_positions, given.width, given.max_length, "decoder_positions")
 
         def stack(attention, count, place):
             return AttentionStack(
@@ -157,24 +97,25 @@ class TransformerBackbone(TranslationBackbone):
                 count,
                 place,
                 dtype,
-                width=width,
-                num_heads=num_heads,
-                max_length=max_length,
-                dropout=attention_dropout,
+                width=given.width,
+                num_heads=given.num_heads,
+                max_length=given.max_length,
+                dropout=given.attention_dropout,
             )
 
-        encoder_stack = stack(encoder_attention, encoder_layers, "encoder")
-        decoder_stack = stack(decoder_attention, decoder_layers, "decoder")
-        cross_stack = stack(cross_attention, decoder_layers, "cross")
-        for layer in cross_stack.layers if attention_layer == "all" else [cross_stack.layers[attention_layer]]:
-            check_alignment(output, layer)
+        encoder_stack = stack(given.encoder_attention, given.encoder_layers, "encoder")
+        decoder_stack = stack(given.decoder_attention, given.decoder_layers, "decoder")
+        cross_stack = stack(given.cross_attention, given.decoder_layers, "cross")
+        aligned_layer, every = given.attention_layer, cross_stack.layers
+        for layer in every if aligned_layer == "all" else [every[int(aligned_layer)]]:
+            check_alignment(given.output, layer)
         common = {
-            "width": width,
-            "ffn_dim": ffn_dim,
-            "normalization": normalization,
-            "dropout": dropout,
-            "activation_dropout": activation_dropout,
-            "activation": activation,
+            "width": given.width,
+            "ffn_dim": given.ffn_dim,
+            "normalization": given.normalization,
+            "dropout": given.dropout,
+            "activation_dropout": given.activation_dropout,
+            "activation": given.activation,
             "dtype": dtype,
         }
         encoders = [
@@ -185,23 +126,16 @@ class TransformerBackbone(TranslationBackbone):
             TransformerDecoderLayer(*attentions, **common, name=f"decoder_{i}")
             for i, attentions in enumerate(zip(decoder_stack.layers, cross_stack.layers, strict=True))
         ]
-        source_dropout = Dropout(dropout, dtype=dtype, name="source_dropout")
-        target_dropout = Dropout(dropout, dtype=dtype, name="target_dropout")
+        source_dropout = Dropout(given.dropout, dtype=dtype, name="source_dropout")
+        target_dropout = Dropout(given.dropout, dtype=dtype, name="target_dropout")
         last_norms = {}
-        if normalization == "pre":
+        if given.normalization == "pre":
             last_norms = {
                 side: LayerNormalization(epsilon=1e-5, dtype=dtype, name=f"{side}_norm")
                 for side in ("encoder", "decoder")
             }
         output_projection, latent_head = output_layer(
-            output,
-            target_vocabulary_size,
-            width,
-            target_embedding if tied else None,
-            marginalization,
-            top_k,
-            dtype,
-            use_bias=output_bias or not tied,
+            given, given.width, target_embedding if tied else None, dtype, use_bias=given.output_bias or not tied
         )
 
         def embed(embedded, positions, dropout):
@@ -211,9 +145,9 @@ class TransformerBackbone(TranslationBackbone):
 
         def encode(token_ids, padding_mask):
             """Return encoder outputs, and the scores of every layer."""
-            x = embed(source_embedding(token_ids) * width**0.5, encoder_position, source_dropout)
-            given, scores = encoder_stack.given(x), []
-            for layer, shared in zip(encoders, given, strict=True):
+            x = embed(source_embedding(token_ids) * given.width**0.5, encoder_position, source_dropout)
+            scores = []
+            for layer, shared in zip(encoders, encoder_stack.given(x), strict=True):
                 x, one = layer(x, padding_mask, shared=shared or None)
                 scores.append(one)
             return (last_norms["encoder"](x) if last_norms else x), scores
@@ -222,7 +156,7 @@ class TransformerBackbone(TranslationBackbone):
         inputs = translation_inputs()
         encoder_mask = inputs["encoder_padding_mask"]
         encoded, encoder_scores = encode(inputs["encoder_token_ids"], encoder_mask)
-        embedded = target_embedding(inputs["decoder_token_ids"]) * width**0.5
+        embedded = target_embedding(inputs["decoder_token_ids"]) * given.width**0.5
         x = embed(embedded, decoder_position, target_dropout)
         decoder_scores, cross_scores, unmasked = [], [], []
         real = TargetMask(dtype="float32", name="target_mask")
@@ -231,7 +165,7 @@ class TransformerBackbone(TranslationBackbone):
             decoder_scores.append(real(self_scores, inputs["decoder_padding_mask"]))
             cross_scores.append(real(scores, inputs["decoder_padding_mask"]))
             unmasked.append(scores)
-        aligned = unmasked if attention_layer == "all" else unmasked[int(attention_layer)]
+        aligned = unmasked if aligned_layer == "all" else unmasked[int(aligned_layer)]
         if last_norms:
             x = last_norms["decoder"](x)
         super().__init__(
@@ -243,34 +177,12 @@ class TransformerBackbone(TranslationBackbone):
                 "attention_scores": real(aligned, inputs["decoder_padding_mask"]),
             },
             dtype=dtype,
-            **kwargs,
+            name=given.name,
+            trainable=given.trainable,
         )
 
         # === Config ===
-        self.source_vocabulary_size = source_vocabulary_size
-        self.target_vocabulary_size = target_vocabulary_size
-        self.width = width
-        self.num_heads = num_heads
-        self.ffn_dim = ffn_dim
-        self.encoder_layers = encoder_layers
-        self.decoder_layers = decoder_layers
-        self.encoder_attention = encoder_attention
-        self.decoder_attention = decoder_attention
-        self.cross_attention = cross_attention
-        self.normalization = normalization
-        self.activation = activation
-        self.encoder_positions = encoder_positions
-        self.decoder_positions = decoder_positions
-        self.max_length = max_length
-        self.tie_embeddings = tie_embeddings
-        self.output_bias = output_bias
-        self.suppressed_tokens = tuple(suppressed_tokens)
-        self.dropout = dropout
-        self.attention_dropout = attention_dropout
-        self.activation_dropout = activation_dropout
-        self.attention_layer = attention_layer
-        self.marginalization = marginalization
-        self.top_k = top_k
+        self._keep(given)
         self.source_embedding = source_embedding
         self.target_embedding = target_embedding
         self.token_embedding = target_embedding
@@ -360,34 +272,3 @@ class TransformerBackbone(TranslationBackbone):
         if self._last_norm is not None:
             x = self._last_norm(x)
         return embedded, x, scores, new
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "source_vocabulary_size": self.source_vocabulary_size,
-            "target_vocabulary_size": self.target_vocabulary_size,
-            "width": self.width,
-            "num_heads": self.num_heads,
-            "ffn_dim": self.ffn_dim,
-            "encoder_layers": self.encoder_layers,
-            "decoder_layers": self.decoder_layers,
-            "encoder_attention": attention_config(self.encoder_attention),
-            "decoder_attention": attention_config(self.decoder_attention),
-            "cross_attention": attention_config(self.cross_attention),
-            "normalization": self.normalization,
-            "activation": self.activation,
-            "encoder_positions": self.encoder_positions,
-            "decoder_positions": self.decoder_positions,
-            "max_length": self.max_length,
-            "tie_embeddings": self.tie_embeddings,
-            "output_bias": self.output_bias,
-            "suppressed_tokens": list(self.suppressed_tokens),
-            "dropout": self.dropout,
-            "attention_dropout": self.attention_dropout,
-            "activation_dropout": self.activation_dropout,
-            "attention_layer": self.attention_layer,
-            "output": "softmax" if self.latent_head is None else "latent",
-            "marginalization": self.marginalization,
-            "top_k": self.top_k,
-        }

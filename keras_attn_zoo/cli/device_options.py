@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 
 from keras_attn_zoo.cli.parser import Parser, typed
-from keras_attn_zoo.runs.setting_types import Whole
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.setting_types import Whole
 
 # Of each backend whose processes may be started together: what starts them, and the environment variables that tell
 # their number and that of this one.

@@ -17,8 +17,8 @@ from keras_attn_zoo.cli.options import (
     refuse,
 )
 from keras_attn_zoo.cli.parser import Command, Parser, typed
-from keras_attn_zoo.runs.setting_types import Whole
 from keras_attn_zoo.support.errors import UserError, counted
+from keras_attn_zoo.support.setting_types import Whole
 
 _LOG = logging.getLogger(__name__)
 # Sentences of a run's own test text, where none are given.

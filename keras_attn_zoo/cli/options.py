@@ -8,18 +8,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keras_attn_zoo.bodies.schema import MOST_HEADS, MOST_LAYERS
 from keras_attn_zoo.cli.parser import Parser, checked, typed
 from keras_attn_zoo.cli.task_options import TRANSLATION, task_of
 from keras_attn_zoo.data.splits import MAX_HELD_OUT
-from keras_attn_zoo.runs.body_settings import MOST_HEADS, MOST_LAYERS
 from keras_attn_zoo.runs.run_folder import RunFolder, check_name
-from keras_attn_zoo.runs.setting_types import Whole
 from keras_attn_zoo.runs.settings_file import read_settings
 from keras_attn_zoo.runs.system import SETTINGS, System, parse_settings
 from keras_attn_zoo.studies.scales import SCALES
 from keras_attn_zoo.support.backends import BACKENDS
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike
+from keras_attn_zoo.support.setting_types import Whole
 from keras_attn_zoo.viewing.picture_types import SUFFIXES, checked_suffix
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from keras_attn_zoo.cli.process import one_line
-from keras_attn_zoo.runs.setting_types import Setting
 from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.setting_types import Setting
 
 # How alike two options have to be to take one for the other: more than most words of a few letters are.
 _NEAR = 0.8

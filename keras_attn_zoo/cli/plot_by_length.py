@@ -10,9 +10,9 @@ from keras_attn_zoo.cli.options import add_name_argument, add_picture_argument, 
 from keras_attn_zoo.cli.over_seeds import OVER_SEEDS, add_over_seeds_argument
 from keras_attn_zoo.cli.parser import Command, Parser, typed
 from keras_attn_zoo.cli.text_options import add_test_arguments, given_text, own_text
-from keras_attn_zoo.runs.setting_types import Whole
 from keras_attn_zoo.runs.tasks import METRICS, first_heading
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.setting_types import Whole
 
 _LOG = logging.getLogger(__name__)
 

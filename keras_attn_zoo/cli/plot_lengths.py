@@ -7,8 +7,8 @@ import logging
 from keras_attn_zoo.cli.options import add_picture_argument, ask
 from keras_attn_zoo.cli.parser import Command, Parser, typed
 from keras_attn_zoo.data.words import word_count
-from keras_attn_zoo.runs.setting_types import Whole
 from keras_attn_zoo.support.files import kind_of
+from keras_attn_zoo.support.setting_types import Whole
 
 _LOG = logging.getLogger(__name__)
 

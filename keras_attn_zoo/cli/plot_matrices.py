@@ -13,8 +13,8 @@ from keras_attn_zoo.cli.options import (
 )
 from keras_attn_zoo.cli.parser import Command, Parser, typed
 from keras_attn_zoo.cli.text_options import own_text
-from keras_attn_zoo.runs.setting_types import Whole
 from keras_attn_zoo.support.files import kind_of
+from keras_attn_zoo.support.setting_types import Whole
 
 _LOG = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from keras_attn_zoo.cli.options import (
 )
 from keras_attn_zoo.cli.parser import Command, Parser, typed
 from keras_attn_zoo.cli.text_options import add_test_arguments, given_text, own_text
-from keras_attn_zoo.runs.setting_types import Whole
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.messages import progress_bar
+from keras_attn_zoo.support.setting_types import Whole
 
 _LOG = logging.getLogger(__name__)
 # As in Zeng, §3.3: four beams for all batches, batches of 100 for all beams.

@@ -7,8 +7,8 @@ from typing import Any
 from keras_attn_zoo.cli.layer_pictures import add_layer_picture_arguments, statistics_of_models
 from keras_attn_zoo.cli.options import MOST_LAYERS
 from keras_attn_zoo.cli.parser import Command, Parser, typed
-from keras_attn_zoo.runs.setting_types import Whole
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.setting_types import Whole
 
 _LOG = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from keras_attn_zoo.bodies.schema import longest_translation
 from keras_attn_zoo.corpora.corpus import Corpus
-from keras_attn_zoo.runs.body_settings import longest_translation
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.settings import SMALLEST_VOCABULARY
 from keras_attn_zoo.runs.system import System

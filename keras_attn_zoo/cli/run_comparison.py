@@ -45,7 +45,6 @@ from keras_attn_zoo.cli.text_options import (
     more_tests,
     scoring_options,
 )
-from keras_attn_zoo.runs.setting_types import shown_value
 from keras_attn_zoo.runs.system import SETTINGS, System
 from keras_attn_zoo.studies.comparison import Recipe, Run, expand, parse_grid
 from keras_attn_zoo.studies.paper_tables import bleu_percents, measures_of, systems_of
@@ -53,6 +52,7 @@ from keras_attn_zoo.studies.scales import SCALES
 from keras_attn_zoo.support.errors import UserError, choice
 from keras_attn_zoo.support.files import kind_of, shown
 from keras_attn_zoo.support.locks import locked
+from keras_attn_zoo.support.setting_types import shown_value
 
 _LOG = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the table."""
-    from keras_attn_zoo.runs.body_settings import BODIES
+    from keras_attn_zoo.bodies.schema import BODIES
     from keras_attn_zoo.runs.named_systems import SYSTEMS
     from keras_attn_zoo.runs.outline import outline
     from keras_attn_zoo.studies.tabular import markdown_table

@@ -18,6 +18,7 @@ from keras_attn_zoo.presets.weight_storage import weight_shapes
 from keras_attn_zoo.support.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, check_file, read_json, shown, write_json
+from keras_attn_zoo.support.setting_types import Layers, Length, Whole, Width, settings_of
 
 WEIGHTS = ".weights.h5"
 _PACKAGE = "keras_attn_zoo"
@@ -25,8 +26,7 @@ _CONFIG, _TASK, _METADATA, _SHARDS = "config.json", "task.json", "metadata.json"
 _PARTS = ("preprocessor.json", "tokenizer.json", "source_tokenizer.json")
 # The key of metadata.json with the version that wrote the preset.
 _VERSION = "keras_attn_zoo_version"
-# Integers of a body that say nothing about its weights, and the longest sentence that positions may be made for.
-_NO_SIZES = ("top_k", "attention_layer")
+# The longest sentence that positions may be made for.
 _LONGEST = 100_000
 # Bytes whose checksum takes a second.
 _LARGE = 2**30
@@ -232,27 +232,33 @@ def check_sizes(preset: str, weights_needed: bool = False) -> int | None:
         return None
     # A length that weights depend on is one of their widths; any other length only makes room for positions.
     widest = max((size for shape in shapes for size in shape), default=0)
+    bounds = {Width: widest, Layers: len(shapes), Length: max(widest, _LONGEST)}
     for name in (_CONFIG, _TASK):
-        for setting, size in _body_sizes(preset, name):
-            bound = len(shapes) if setting.endswith("_layers") else widest
-            bound = max(bound, _LONGEST) if setting == "max_length" else bound
+        for argument, size, kind in _body_sizes(preset, name):
+            bound = bounds[kind]
             if size > bound:
                 raise UserError(
-                    f"{name} of the preset {shown(preset)} says {setting}={size:,}, but its weights allow at most "
+                    f"{name} of the preset {shown(preset)} says {argument}={size:,}, but its weights allow at most "
                     f"{bound:,}: restore the preset, or download it again."
                 )
     return sum(math.prod(shape) for shape in shapes)
 
 
-def _body_sizes(preset: str, name: str) -> Iterator[tuple[str, int]]:
-    """Yield the integer settings of a body, from the configuration of a body or a task."""
+def _body_sizes(preset: str, name: str) -> Iterator[tuple[str, int, type[Whole]]]:
+    """Yield the sizes of a body, from the configuration of a body or a task, each with what kind of size it is."""
     try:
-        config = preset_json(preset, name)["config"]
-        config = config["backbone"]["config"] if name == _TASK else config
-        items = list(config.items())
+        tree = preset_json(preset, name)
+        tree = tree["config"]["backbone"] if name == _TASK else tree
+        items, registered = list(tree["config"].items()), str(tree.get("registered_name"))
     except (FileNotFoundError, LookupError, TypeError, AttributeError):
         return
-    yield from ((key, value) for key, value in items if type(value) is int and key not in _NO_SIZES)
+    declared = getattr(keras.saving.get_registered_object(registered), "arguments", None)
+    settings = {} if declared is None else settings_of(declared)
+    for argument, value in items:
+        # Vocabulary sizes are no settings.
+        kind = type(settings[argument]) if argument in settings else Width
+        if type(value) is int and kind in (Width, Layers, Length):
+            yield argument, value, kind
 
 
 def _all_shapes(preset, needed):

@@ -5,7 +5,7 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from keras_attn_zoo.runs.setting_types import Setting
+from keras_attn_zoo.support.setting_types import Setting
 
 if TYPE_CHECKING:
     from keras_attn_zoo.data.batches import TranslationBatches

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_attn_zoo.bodies.schema import longest_translation
 from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.devices import agreed
 from keras_attn_zoo.evaluation.text_scores import TOKENIZE, how_scored
-from keras_attn_zoo.runs.body_settings import longest_translation
 from keras_attn_zoo.runs.drawing import draw_run
 from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.runs.run_folder import WITH_TOP_K, RunFolder

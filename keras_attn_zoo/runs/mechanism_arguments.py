@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
-from keras_attn_zoo.runs.setting_types import literal, shown_value
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.setting_types import literal, shown_value
 
 
 def split_name(name: str) -> tuple[str, str] | None:

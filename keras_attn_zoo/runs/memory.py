@@ -4,7 +4,7 @@ import logging
 
 import keras
 
-from keras_attn_zoo.runs.body_settings import BODIES
+from keras_attn_zoo.bodies.schema import BODIES
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.processor import machine_bytes
@@ -37,14 +37,12 @@ def activation_bytes(system: System, vocabulary_size: int) -> int:
         system: a `System`.
         vocabulary_size: size of the target vocabulary.
     """
-    sizes, data, length = system.sizes, system.data, system.data.max_tokens
+    data, length = system.data, system.data.max_tokens
     # Exactly one of the two is set.
     of_batch = data.tokens_per_batch or (data.sentences_per_batch or 0) * length
     positions = max(length, of_batch / system.training.accumulation_steps)
-    numbers = BODIES[system.body].kept_numbers(sizes, length)
-    # A latent alignment keeps the logits of both sides, and what it looked up for each pair of positions.
-    numbers += 9 * vocabulary_size + 3 * length if sizes["output"] == "latent" else 3 * vocabulary_size
-    return int(positions * numbers * _FLOAT)
+    body = BODIES[system.body].arguments(vocabulary_size, vocabulary_size, **system.backbone)
+    return int(positions * body.kept_numbers(length) * _FLOAT)
 
 
 def check_memory(system: System, parameters: int, vocabulary_size: int, tell: bool = True) -> None:

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from keras_attn_zoo.runs.body_settings import BODIES
+from keras_attn_zoo.bodies.schema import BODIES
 from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingSettings
 from keras_attn_zoo.runs.system import System
 
@@ -133,6 +133,16 @@ SYSTEMS = {
 }
 
 
+_SMALL_TRAINING = {
+    "rnn": TrainingSettings(
+        epochs=4, validations_per_epoch=1, learning_rate=3e-3, schedule="plateau", plateau_factor=0.5
+    ),
+    "transformer": TrainingSettings(
+        epochs=8, validations_per_epoch=1, learning_rate=3e-3, schedule="inverse_sqrt", warmup_steps=200
+    ),
+}
+
+
 def small(system: System) -> System:
     """Return a system at the demonstration's size: minutes on two CPU cores; all layers train from the start.
 
@@ -146,6 +156,6 @@ def small(system: System) -> System:
         data=DataSettings(
             vocabulary_size=2000, joint=system.data.joint, max_tokens=64, sentences_per_batch=64, bucket_count=2
         ),
-        training=BODIES[system.body].small_training,
+        training=_SMALL_TRAINING[system.body],
         search=SearchSettings(beams=4, length_penalty=system.search.length_penalty, batch_size=64),
     )

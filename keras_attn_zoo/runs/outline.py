@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from keras_attn_zoo.runs.body_settings import BODIES, longest_translation
+from keras_attn_zoo.bodies.schema import BODIES, longest_translation
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.support.errors import UserError
 

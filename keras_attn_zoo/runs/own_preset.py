@@ -5,13 +5,13 @@ from typing import Any
 
 import keras
 
+from keras_attn_zoo.bodies.schema import BODIES
 from keras_attn_zoo.presets.preset_reading import preset_json
-from keras_attn_zoo.runs.body_settings import BODIES
 from keras_attn_zoo.runs.run_folder import RunFolder
-from keras_attn_zoo.runs.setting_types import shown_value
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import shown
+from keras_attn_zoo.support.setting_types import shown_value
 
 
 def check_own_preset(run: RunFolder) -> None:

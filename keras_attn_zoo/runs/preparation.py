@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from keras_attn_zoo.bodies.schema import BODIES, longest_translation
 from keras_attn_zoo.corpora.corpus import Corpus
 from keras_attn_zoo.data.batches import TranslationBatches
 from keras_attn_zoo.data.cache import EncodedCorpus, build_cache, fingerprint
@@ -19,7 +20,6 @@ from keras_attn_zoo.data.truecasing import Truecaser, train_truecaser
 from keras_attn_zoo.data.truncation import UNCUT
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.evaluation.text_scores import check_tokenizer
-from keras_attn_zoo.runs.body_settings import BODIES, longest_translation
 from keras_attn_zoo.runs.memory import check_memory
 from keras_attn_zoo.runs.outline import body_arguments, outline
 from keras_attn_zoo.runs.precision import policy

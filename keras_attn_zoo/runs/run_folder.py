@@ -13,7 +13,6 @@ from keras_attn_zoo.corpora.relocated_corpus import other_reading, other_text
 from keras_attn_zoo.data.text_files import read_columns, read_lines
 from keras_attn_zoo.runs.environment import environment
 from keras_attn_zoo.runs.score_data import are_scores, finite
-from keras_attn_zoo.runs.setting_types import shown_value
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import (
@@ -27,6 +26,7 @@ from keras_attn_zoo.support.files import (
     write_text,
 )
 from keras_attn_zoo.support.locks import locked
+from keras_attn_zoo.support.setting_types import shown_value
 from keras_attn_zoo.support.unfinished import is_partial
 
 # Folders whose files are named after a test set or a picture.

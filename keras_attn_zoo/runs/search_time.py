@@ -5,11 +5,11 @@ import math
 
 import keras
 
+from keras_attn_zoo.bodies.schema import longest_translation
 from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import grid_batches
 from keras_attn_zoo.evaluation.timing import CompilationClock
-from keras_attn_zoo.runs.body_settings import longest_translation
 from keras_attn_zoo.runs.preparation import PreparedData, build_translator, compile_translator
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.system import System

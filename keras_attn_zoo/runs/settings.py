@@ -4,10 +4,10 @@ import dataclasses
 
 from keras_attn_zoo.data.truncation import KEPT, Truncation
 from keras_attn_zoo.runs.budget import Budget
-from keras_attn_zoo.runs.setting_types import Choice, Number, Setting, Switch, Text, Whole, rate
 from keras_attn_zoo.runs.tasks import TASKS
 from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS, MOST_TOKENS
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.setting_types import Choice, Number, Rate, Switch, Text, Whole, field, settings_of
 
 # Upper bounds that catch mistyped numbers: beyond them, no machine and nobody's patience would do.
 _STEPS, _ROUNDS, _WORDS, _PATH = 1_000_000_000, 10_000, 10_000, 4096
@@ -21,10 +21,6 @@ _TOKENIZERS = ("13a", "intl", "zh", "char", "ja-mecab", "ko-mecab", "flores101",
 
 # The four special tokens and one more.
 SMALLEST_VOCABULARY = 5
-
-
-def _field(setting):
-    return dataclasses.field(default=setting.default, metadata={"setting": setting})
 
 
 class _Checked:
@@ -47,7 +43,7 @@ class DataSettings(_Checked):
         50
     """
 
-    vocabulary_size: int | None = _field(
+    vocabulary_size: int | None = field(
         Whole(
             default=8000,
             help="vocabulary size; None keeps all tokens (word and char models only)",
@@ -56,15 +52,15 @@ class DataSettings(_Checked):
             most=1_000_000,
         )
     )
-    model_type: str = _field(
+    model_type: str = field(
         Choice(default="bpe", help="units that text is split into", choices=("bpe", "unigram", "word", "char"))
     )
-    joint: bool = _field(Switch(default=False, help="share one vocabulary between both languages"))
-    byte_fallback: bool = _field(Switch(default=False, help="encode unknown characters as bytes"))
-    min_words: int = _field(
+    joint: bool = field(Switch(default=False, help="share one vocabulary between both languages"))
+    byte_fallback: bool = field(Switch(default=False, help="encode unknown characters as bytes"))
+    min_words: int = field(
         Whole(default=1, help="minimum words per training sentence, on either side", least=1, most=_WORDS)
     )
-    max_words: int | None = _field(
+    max_words: int | None = field(
         Whole(
             help="maximum words per training sentence, on either side; None for no limit",
             optional=True,
@@ -72,7 +68,7 @@ class DataSettings(_Checked):
             most=_WORDS,
         )
     )
-    max_length_ratio: float | None = _field(
+    max_length_ratio: float | None = field(
         Number(
             help="maximum ratio of the longer side to the shorter, in words; None for no limit",
             optional=True,
@@ -80,18 +76,18 @@ class DataSettings(_Checked):
             most=1000,
         )
     )
-    drop_duplicates: bool = _field(Switch(default=False, help="drop repeated training pairs"))
-    drop_illegal_characters: bool = _field(
+    drop_duplicates: bool = field(Switch(default=False, help="drop repeated training pairs"))
+    drop_illegal_characters: bool = field(
         Switch(default=False, help="drop training pairs with control, private-use or undecodable characters")
     )
-    truecase: str | None = _field(
+    truecase: str | None = field(
         Choice(
             help="sides whose words take the case they have mid-sentence; translations begin with a capital again",
             choices=("source", "target", "both"),
             optional=True,
         )
     )
-    subword_sampling_nbest: int | None = _field(
+    subword_sampling_nbest: int | None = field(
         Whole(
             help="number of best segmentations from which each epoch draws one for a training sentence (unigram "
             "models only); None always takes the best",
@@ -100,7 +96,7 @@ class DataSettings(_Checked):
             most=_SEGMENTATIONS,
         )
     )
-    subword_sampling_alpha: float = _field(
+    subword_sampling_alpha: float = field(
         Number(
             default=_ALPHA,
             help="exponent of their probabilities in subword sampling: 0 draws evenly, 1 by the model",
@@ -108,12 +104,12 @@ class DataSettings(_Checked):
             most=100,
         )
     )
-    max_tokens: int = _field(
+    max_tokens: int = field(
         Whole(
             default=100, help="maximum tokens per sentence, including start and end tokens", least=3, most=MOST_TOKENS
         )
     )
-    truncate_source: int | None = _field(
+    truncate_source: int | None = field(
         Whole(
             help="tokens that longer source sentences are cut to, counted as for max_tokens and at most as many; None "
             "leaves them out of training",
@@ -122,7 +118,7 @@ class DataSettings(_Checked):
             most=MOST_TOKENS,
         )
     )
-    truncate_target: int | None = _field(
+    truncate_target: int | None = field(
         Whole(
             help="likewise for target sentences; test scores compare with the whole ones",
             optional=True,
@@ -130,10 +126,10 @@ class DataSettings(_Checked):
             most=MOST_TOKENS,
         )
     )
-    truncate_keep: str = _field(
+    truncate_keep: str = field(
         Choice(default=KEPT[0], help="part of a source sentence that stays when it is cut", choices=KEPT)
     )
-    sentences_per_batch: int | None = _field(
+    sentences_per_batch: int | None = field(
         Whole(
             default=128,
             help="sentence pairs per batch; None if tokens_per_batch is set",
@@ -142,7 +138,7 @@ class DataSettings(_Checked):
             most=100_000,
         )
     )
-    tokens_per_batch: int | None = _field(
+    tokens_per_batch: int | None = field(
         Whole(
             help="maximum tokens per side of a batch, padding included; None if sentences_per_batch is set",
             optional=True,
@@ -150,8 +146,8 @@ class DataSettings(_Checked):
             most=10_000_000,
         )
     )
-    bucket_count: int = _field(Whole(default=6, help="maximum number of batch shapes", least=1, most=100))
-    task: str = _field(
+    bucket_count: int = field(Whole(default=6, help="maximum number of batch shapes", least=1, most=100))
+    task: str = field(
         Choice(default="translation", help="what is learned, which decides how it is scored", choices=tuple(TASKS))
     )
 
@@ -203,7 +199,7 @@ class TrainingSettings(_Checked):
         3.0
     """
 
-    epochs: float = _field(
+    epochs: float = field(
         Number(
             default=10.0,
             help="maximum number of epochs; may be fractional",
@@ -212,32 +208,32 @@ class TrainingSettings(_Checked):
             above=True,
         )
     )
-    budget: str | None = _field(
+    budget: str | None = field(
         Budget(
             help="length of the training in steps, target tokens, or minutes of steps without compilation; None trains "
             "for epochs",
             optional=True,
         )
     )
-    validations_per_epoch: int = _field(
+    validations_per_epoch: int = field(
         Whole(default=4, help="validations per epoch; each ends a round", least=1, most=1000)
     )
-    learning_rate: float = _field(Number(default=1e-3, help="peak learning rate of Adam", least=0, most=10, above=True))
-    schedule: str = _field(
+    learning_rate: float = field(Number(default=1e-3, help="peak learning rate of Adam", least=0, most=10, above=True))
+    schedule: str = field(
         Choice(
             default="constant",
             help="learning-rate schedule",
             choices=("constant", "inverse_sqrt", "cosine", "halving", "plateau"),
         )
     )
-    warmup_steps: int = _field(
+    warmup_steps: int = field(
         Whole(default=4000, help="warm-up steps of the inverse_sqrt and cosine schedules", least=1, most=_STEPS)
     )
-    decay_start: int = _field(
+    decay_start: int = field(
         Whole(default=16000, help="step at which the halving schedule first halves the rate", least=0, most=_STEPS)
     )
-    decay_every: int = _field(Whole(default=4000, help="steps from one halving to the next", least=1, most=_STEPS))
-    plateau_factor: float = _field(
+    decay_every: int = field(Whole(default=4000, help="steps from one halving to the next", least=1, most=_STEPS))
+    plateau_factor: float = field(
         Number(
             default=0.9,
             help="factor that the plateau schedule multiplies the rate by",
@@ -247,7 +243,7 @@ class TrainingSettings(_Checked):
             below=True,
         )
     )
-    plateau_patience: int = _field(
+    plateau_patience: int = field(
         Whole(
             default=2,
             help="rounds without improvement before the plateau schedule lowers the rate",
@@ -255,7 +251,7 @@ class TrainingSettings(_Checked):
             most=_ROUNDS,
         )
     )
-    clip_norm: float | None = _field(
+    clip_norm: float | None = field(
         Number(
             default=1.0,
             help="maximum global gradient norm; None disables clipping",
@@ -265,14 +261,14 @@ class TrainingSettings(_Checked):
             above=True,
         )
     )
-    label_smoothing: float = _field(rate("probability mass spread evenly over the vocabulary"))
-    accumulation_steps: int = _field(
+    label_smoothing: float = field(Rate(help="probability mass spread evenly over the vocabulary"))
+    accumulation_steps: int = field(
         Whole(default=1, help="parts a batch is split into, to save memory", least=1, most=10_000)
     )
-    teacher_forcing: float = _field(
+    teacher_forcing: float = field(
         Number(default=1.0, help="initial probability of feeding the decoder the reference token", least=0, most=1)
     )
-    teacher_forcing_end: float | None = _field(
+    teacher_forcing_end: float | None = field(
         Number(
             help="final probability, reached after teacher_forcing_steps; None keeps it constant",
             optional=True,
@@ -280,17 +276,17 @@ class TrainingSettings(_Checked):
             most=1,
         )
     )
-    teacher_forcing_steps: int | None = _field(
+    teacher_forcing_steps: int | None = field(
         Whole(help="steps over which teacher forcing decays linearly", optional=True, least=1, most=_STEPS)
     )
-    best_by: str = _field(
+    best_by: str = field(
         Choice(
             default="loss",
             help="validation score that selects the best round",
             choices=("loss", "bleu", "free_running_loss"),
         )
     )
-    bleu_sentences: int = _field(
+    bleu_sentences: int = field(
         Whole(
             default=500,
             help="number of validation sentences, from the first, translated for BLEU",
@@ -298,10 +294,10 @@ class TrainingSettings(_Checked):
             most=1_000_000,
         )
     )
-    bleu_tokenize: str = _field(
+    bleu_tokenize: str = field(
         Choice(default=_TOKENIZERS[0], help="tokeniser of sacrebleu for validation BLEU", choices=_TOKENIZERS)
     )
-    patience: int | None = _field(
+    patience: int | None = field(
         Whole(
             help="rounds without improvement before training stops; None disables early stopping",
             optional=True,
@@ -309,13 +305,13 @@ class TrainingSettings(_Checked):
             most=_ROUNDS,
         )
     )
-    word_vectors_source: str | None = _field(
+    word_vectors_source: str | None = field(
         Text(help="text file of pretrained word vectors for the source embedding", optional=True, longest=_PATH)
     )
-    word_vectors_target: str | None = _field(
+    word_vectors_target: str | None = field(
         Text(help="text file of pretrained word vectors for the target embedding", optional=True, longest=_PATH)
     )
-    pretraining_rounds: int | None = _field(
+    pretraining_rounds: int | None = field(
         Whole(
             help="rounds before each further encoder layer is added (RNN only); None trains all from the start",
             optional=True,
@@ -365,12 +361,12 @@ class SearchSettings(_Checked):
         12
     """
 
-    beams: int = _field(Whole(default=5, help="beam size; 1 is greedy search", least=1, most=MOST_BEAMS))
-    length_penalty: float = _field(
+    beams: int = field(Whole(default=5, help="beam size; 1 is greedy search", least=1, most=MOST_BEAMS))
+    length_penalty: float = field(
         Number(default=1.0, help="exponent of the length penalty", least=0, most=HIGHEST_PENALTY)
     )
-    batch_size: int = _field(Whole(default=64, help="sentences per batch of a search", least=1, most=10_000))
-    search_top_k: int | None = _field(
+    batch_size: int = field(Whole(default=64, help="sentences per batch of a search", least=1, most=10_000))
+    search_top_k: int | None = field(
         Whole(
             help="source positions that a latent alignment sums over in search; 0 for all, None for the training value",
             optional=True,
@@ -378,8 +374,3 @@ class SearchSettings(_Checked):
             most=MOST_TOKENS,
         )
     )
-
-
-def settings_of(part: type) -> dict[str, Setting]:
-    """Return the settings of one of the three classes above, by name."""
-    return {field.name: field.metadata["setting"] for field in dataclasses.fields(part)}

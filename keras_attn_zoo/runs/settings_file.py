@@ -4,10 +4,10 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from keras_attn_zoo.runs.setting_types import Mechanism, shown_value
 from keras_attn_zoo.runs.system import SETTINGS, check_settings
 from keras_attn_zoo.support.errors import UserError, choice
 from keras_attn_zoo.support.files import PathLike, check_file, reason_of, shown
+from keras_attn_zoo.support.setting_types import Mechanism, shown_value
 
 
 def read_settings(path: PathLike) -> dict[str, Any]:

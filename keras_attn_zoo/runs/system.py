@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from keras_attn_zoo.runs.body_settings import BODIES, OUTPUT
+from keras_attn_zoo.bodies.schema import BODIES, OUTPUT_SETTINGS
 from keras_attn_zoo.runs.mechanism_arguments import (
     check_argument,
     parse_argument,
@@ -12,9 +12,9 @@ from keras_attn_zoo.runs.mechanism_arguments import (
     takes_argument,
     with_argument,
 )
-from keras_attn_zoo.runs.setting_types import Choice, Mechanism, Setting, Text, Whole, shown_value
 from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingSettings, settings_of
 from keras_attn_zoo.support.errors import UserError, choice
+from keras_attn_zoo.support.setting_types import Choice, Mechanism, Setting, Text, Whole, shown_value
 
 _SYSTEM = {
     "seed": Whole(default=1, help="random seed of weights, data order, dropout and sampling", least=0, most=2**32 - 1),
@@ -33,9 +33,10 @@ SETTINGS: dict[str, dict[str, Setting]] = {
     "Training": settings_of(TrainingSettings),
     "Search": settings_of(SearchSettings),
     **{
-        body.title: {name: one for name, one in body.settings.items() if name not in OUTPUT} for body in BODIES.values()
+        body.title: {name: one for name, one in body.settings.items() if name not in OUTPUT_SETTINGS}
+        for body in BODIES.values()
     },
-    "Output": {name: one for body in BODIES.values() for name, one in body.settings.items() if name in OUTPUT},
+    "Output": OUTPUT_SETTINGS,
     "System": _SYSTEM,
 }
 

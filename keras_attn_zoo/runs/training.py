@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from keras_attn_zoo.bodies.schema import longest_translation
 from keras_attn_zoo.bodies.word_vectors import load_word_vectors
 from keras_attn_zoo.corpora.corpus import Corpus
 from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
@@ -17,7 +18,6 @@ from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.devices import agreed, leader_first
 from keras_attn_zoo.evaluation.overlap_scores import check_references
 from keras_attn_zoo.evaluation.text_scores import bleu_key
-from keras_attn_zoo.runs.body_settings import longest_translation
 from keras_attn_zoo.runs.budget import amount, planned_steps
 from keras_attn_zoo.runs.memory import check_memory
 from keras_attn_zoo.runs.outline import outline

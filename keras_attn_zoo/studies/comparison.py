@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.runs.mechanism_arguments import arguments_of, split_name
-from keras_attn_zoo.runs.setting_types import shown_value
 from keras_attn_zoo.runs.system import System, parse_settings
 from keras_attn_zoo.runs.tasks import settings_of_task
 from keras_attn_zoo.studies.paper_tables import Examples, Finding, Pair, PaperTable, splits_of
 from keras_attn_zoo.studies.scales import SCALES, scaled
 from keras_attn_zoo.support.errors import UserError, choice
 from keras_attn_zoo.support.files import kind_of
+from keras_attn_zoo.support.setting_types import shown_value
 
 # Characters of a folder's name that no shell or file system minds, and how long a value in it may be.
 _UNUSUAL, _LONGEST_VALUE = re.compile(r"[^\w.=+-]+", re.ASCII), 40

@@ -10,12 +10,12 @@ from typing import Any
 from keras_attn_zoo.evaluation.text_scores import how_scored
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.score_data import without_outdated
-from keras_attn_zoo.runs.setting_types import shown_value
 from keras_attn_zoo.runs.system import check_settings
 from keras_attn_zoo.studies.comparison import Recipe, Run, check_seed, run_name
 from keras_attn_zoo.studies.scales import SCALES
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import kind_of, read_json, shown
+from keras_attn_zoo.support.setting_types import shown_value
 
 _LOG = logging.getLogger(__name__)
 _NAME = re.compile(r"(?!\.\.?$)[^/\\\0]{1,255}")

@@ -7,7 +7,6 @@ from typing import Any
 
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.score_data import how_searched
-from keras_attn_zoo.runs.setting_types import shown_value
 from keras_attn_zoo.runs.tasks import METRICS
 from keras_attn_zoo.studies.changed_settings import Changes, changes, changes_line
 from keras_attn_zoo.studies.comparison import OF_SYSTEMS, Recipe, Run, run_name
@@ -18,6 +17,7 @@ from keras_attn_zoo.studies.tabular import csv_text
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.escapes import in_markdown
 from keras_attn_zoo.support.files import read_json, shown, write_json, write_text
+from keras_attn_zoo.support.setting_types import shown_value
 
 
 def check_folder(out: Path, recipe: Recipe) -> None:

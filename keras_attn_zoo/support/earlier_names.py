@@ -67,6 +67,9 @@ class EarlierNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             module.__spec__ = spec.loader_state
             return
         homes = self._table[spec.name]
+        # As before, whoever imports a package registers its classes with Keras.
+        for home in homes:
+            importlib.import_module(home)
 
         def find(name: str) -> Any:
             # Others, `inspect` among them, ask every module for names such as `__file__`.

@@ -5,10 +5,10 @@ import shutil
 import numpy as np
 import pytest
 
+from keras_attn_zoo.bodies.schema import BODIES
 from keras_attn_zoo.corpora.corpus import embedded_corpus
 from keras_attn_zoo.data.encoded_text import encode_sentences
 from keras_attn_zoo.evaluation.alignments import format_alignment
-from keras_attn_zoo.runs.body_settings import BODIES
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.support.files import read_json, write_json, write_text
 from keras_attn_zoo.viewing import figures

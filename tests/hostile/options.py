@@ -339,7 +339,7 @@ ANY_TEXT = ("name",)
 
 def setting_kinds(system):
     """`{setting: kind}` of all settings of a system, by what stands there where nobody sets them."""
-    from keras_attn_zoo.runs.body_settings import BODIES
+    from keras_attn_zoo.bodies.schema import BODIES
 
     kinds = {}
     for part in (system.data, system.training, system.search):

@@ -6,9 +6,9 @@ import time
 import keras
 import pytest
 
+from keras_attn_zoo.bodies.schema import BODIES
 from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.runs import memory
-from keras_attn_zoo.runs.body_settings import BODIES
 from keras_attn_zoo.runs.memory import check_memory, weight_bytes
 from keras_attn_zoo.runs.outline import body_arguments, outline
 from keras_attn_zoo.runs.preparation import check_system

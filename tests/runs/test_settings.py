@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from keras_attn_zoo import cli
-from keras_attn_zoo.runs.body_settings import BODIES
+from keras_attn_zoo.bodies.schema import BODIES
 from keras_attn_zoo.runs.named_systems import SYSTEMS
-from keras_attn_zoo.runs.setting_types import Choice, Number, Switch, Whole
 from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingSettings
 from keras_attn_zoo.runs.system import SETTINGS, System, parse_settings
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.setting_types import Choice, Number, Switch, Whole
 from tests.tiny_run import TINY
 
 EVERY = [(part, name) for part, settings in SETTINGS.items() for name in settings]
@@ -198,11 +198,9 @@ def test_what_a_system_understands_of_settings_for_all():
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=lambda body: body.name)
 def test_a_body_has_the_arguments_and_defaults_of_its_constructor(body):
-    """What is read from the source is what Python says of the class."""
     parameters = inspect.signature(body.body_class.__init__).parameters
-    known = [name for name in parameters if name not in ("self", "dtype", "suppressed_tokens", "kwargs")]
+    known = [name for name in parameters if name not in ("self", "dtype", "suppressed_tokens", "name", "trainable")]
     assert list(body.settings) == [name for name in known if not name.endswith("vocabulary_size")]
-    assert body.settings.keys() == body.arguments.keys()
     for name, setting in body.settings.items():
         # The longest sentence is that of the data.
         assert setting.default == (None if name == "max_length" else parameters[name].default), name

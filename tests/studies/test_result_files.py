@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from keras_attn_zoo.runs.body_settings import BODIES
+from keras_attn_zoo.bodies.schema import BODIES
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.studies.comparison import Entry, Recipe, expand
@@ -95,7 +95,7 @@ def test_latex_has_both_tables(written):
 
 def test_no_setting_has_the_name_of_another_column_of_the_csv():
     settings = {name for part in SETTINGS.values() for name in part}
-    settings |= {name for body in BODIES.values() for name in body.arguments}
+    settings |= {name for body in BODIES.values() for name in body.arguments.names()}
     assert not settings & {*COLUMNS, "run", "system", "baseline"}
 
 

@@ -7,12 +7,15 @@ import math
 import numbers
 from typing import Any
 
+from keras_attn_zoo.support.choices import MOST_TOKENS
 from keras_attn_zoo.support.errors import UserError
 
 _SWITCHES = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _NOTHING = ("none", "null")
 # Characters of a bad value that are shown.
 _SHOWN = 60
+# What a field of a dataclass has its setting under.
+_SETTING = "setting"
 
 
 def shown_value(value: Any) -> str:
@@ -41,7 +44,8 @@ class Typed(str):
 class Setting:
     """One setting of a system, or one numeric option of the command line.
 
-    The subclasses are the types: `Whole`, `Number`, `Switch`, `Choice`, `Text`, `Mechanism`.
+    The subclasses are the types: `Whole`, with `Width`, `Layers` and `Length`; `Number`, with `Rate`; `Switch`,
+    `Choice`, `Text` and `Mechanism`.
 
     Attributes:
         default: its default value.
@@ -142,6 +146,30 @@ class Whole(Setting):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Width(Whole):
+    """A size of weights."""
+
+    least: int = 1
+    most: int = 65_536
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Layers(Whole):
+    """A number of layers."""
+
+    least: int = 1
+    most: int = 100
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Length(Whole):
+    """A number of tokens that there is room for."""
+
+    least: int = 1
+    most: int = 2 * MOST_TOKENS
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Number(Setting):
     """A number from `least` to `most`; `above` and `below` exclude the bounds themselves."""
 
@@ -175,9 +203,14 @@ class Number(Setting):
         return value
 
 
-def rate(help: str, default: float = 0.0) -> Number:
-    """Return a setting for a number of at least 0 and below 1."""
-    return Number(default=default, help=help, least=0, most=1, below=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rate(Number):
+    """A number of at least 0 and below 1."""
+
+    default: float = 0.0
+    least: float = 0
+    most: float = 1
+    below: bool = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -252,6 +285,22 @@ class Mechanism(Setting):
             return None
         every = value if several else [value]
         return value if all(_is_mechanism(one) for one in every) else None
+
+
+def field(setting: Setting) -> Any:
+    """Return a field of a dataclass that is a setting, and has its default.
+
+    Example:
+        >>> Search = dataclasses.make_dataclass("Search", [("beams", int, field(Whole(default=5, least=1, most=9)))])
+        >>> Search(), settings_of(Search)["beams"].values
+        (Search(beams=5), 'an integer from 1 to 9')
+    """
+    return dataclasses.field(default=setting.default, metadata={_SETTING: setting})
+
+
+def settings_of(part: type) -> dict[str, Setting]:
+    """Return the fields of a dataclass that are settings, by name; see `field`."""
+    return {one.name: one.metadata[_SETTING] for one in dataclasses.fields(part) if _SETTING in one.metadata}
 
 
 def literal(text: str) -> Any:
