@@ -6,7 +6,7 @@ python docs/write_settings.py
 import re
 from pathlib import Path
 
-from keras_attn_zoo.runs.body_settings import BODIES
+from keras_attn_zoo.bodies.schema import BODIES
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.support.files import write_text

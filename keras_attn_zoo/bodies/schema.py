@@ -135,10 +135,6 @@ class BodyArguments:
     def _kept_by_layers(self, length):
         raise NotImplementedError
 
-    def _set(self, name, value):
-        """Set a field that is left to the body."""
-        object.__setattr__(self, name, value)
-
 
 def _check(name, setting, value):
     """Raise unless an argument has a value that it may have. In Python, numbers have no upper bound."""
@@ -208,7 +204,7 @@ class RNNArguments(BodyArguments):
                 f"received {self.hidden_dim}."
             )
         if self.readout_dim is None and self.readout != "state" and (tied or self.readout != "linear"):
-            self._set("readout_dim", width if tied else self.hidden_dim)
+            object.__setattr__(self, "readout_dim", width if tied else self.hidden_dim)
 
     def _kept_by_layers(self, length):
         hidden, directions = self.hidden_dim, 1 + self.bidirectional
@@ -280,7 +276,7 @@ class TransformerArguments(BodyArguments):
         for token in self.suppressed_tokens:
             if type(token) is not int or not 0 <= token < size:
                 raise UserError(f"suppressed_tokens must be ids below {size}; received {token!r}.")
-        self._set("suppressed_tokens", tuple(self.suppressed_tokens))
+        object.__setattr__(self, "suppressed_tokens", tuple(self.suppressed_tokens))
 
     def _kept_by_layers(self, length):
         # Inputs and outputs of projections, normalisations and sums; one attention per encoder layer, two per decoder

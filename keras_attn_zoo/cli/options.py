@@ -284,9 +284,9 @@ def settings_from_options(options: argparse.Namespace, given: Iterable[str] = ()
     return {**{name: value for name, value in of_file.items() if name not in given}, **settings}
 
 
-def resumed(system: System, folder: PathLike, settings: dict[str, Any]) -> System:
-    """Return a system with the precision of the run in a folder, if there is one and no other was asked for."""
-    return system.override(precision="auto") if "precision" not in settings and RunFolder(folder).holds_run else system
+def resumed(system: System, folder: PathLike) -> System:
+    """Return a system with the precision of the run in a folder, if there is one."""
+    return system.override(precision="auto") if RunFolder(folder).holds_run else system
 
 
 def backend_of_run(folders: Iterable[PathLike]) -> str | None:

@@ -279,8 +279,9 @@ def _runs(recipe, options, out):
         # The folder of a run says its seed, however it is given.
         seeds = [settings.pop("seed")]
     runs = expand(entries, settings, grid, seeds, recipe.entries)
-    given = {**settings, **grid}
-    return [dataclasses.replace(run, system=resumed(run.system, out / run.name, given)) for run in runs]
+    if "precision" in {**settings, **grid}:
+        return runs
+    return [dataclasses.replace(run, system=resumed(run.system, out / run.name)) for run in runs]
 
 
 def _train(recipe, runs, options, out, scoring, corpus, texts):

@@ -54,12 +54,11 @@ def run(options: argparse.Namespace) -> None:
         raise UserError(f"unknown system {options.system!r}: {choice(options.system, SYSTEMS)}")
     system = SYSTEMS[options.system]
     settings = settings_from_options(options)
-    system = (small(system) if options.small else system).override(**settings_of_task(task_of(options)))
-    system = system.override(**settings)
+    system = resumed(small(system) if options.small else system, options.run)
+    system = system.override(**settings_of_task(task_of(options))).override(**settings)
     scoring = scoring_options(options)
     # Those are for comparisons: they need not fit this model.
     corpus = dataclasses.replace(corpus_from_options(options), more_tests={})
-    system = resumed(system, options.run, settings)
     run = train_system(system, corpus, options.run, resume=options.resume, max_tokens=options.max_tokens)
     score_and_draw(run.path, corpus.test, options.max_tokens, **scoring)
     print(results_table(read_results([run.path])).markdown())

@@ -243,6 +243,7 @@ class Subwords:
         import sentencepiece
 
         self.truecaser = truecaser
+        self._normalise = normalise if truecaser is None else truecaser.truecase
         name = "the subword model" if isinstance(model, bytes) else shown(model)
         self.model_bytes = model if isinstance(model, bytes) else read_bytes(model, LARGEST_MODEL)
         damaged = UserError(f"{name} is not a SentencePiece model, or is damaged: restore it or train it again.")
@@ -289,7 +290,7 @@ class Subwords:
         """
         if isinstance(sentences, str):
             raise UserError(f"encode takes a list of sentences, not {shown(sentences)} alone: put it into a list.")
-        sentences = self._normalised(sentences)
+        sentences = [self._normalise(sentence) for sentence in sentences]
         if self.whole_words:
             # SentencePiece would merge neighbouring unknown words into one piece.
             return [self._processor.piece_to_id([_SPACE + word for word in sentence.split()]) for sentence in sentences]
@@ -313,8 +314,7 @@ class Subwords:
         """
         if self._scores is None:
             raise UserError("only a unigram model gives segmentations probabilities: train one.")
-        [text] = self._normalised([sentence])
-        found = self._processor.nbest_encode_as_ids(text, nbest_size=count)
+        found = self._processor.nbest_encode_as_ids(self._normalise(sentence), nbest_size=count)
         return [(ids, math.fsum(self._scores[i] for i in ids)) for ids in found]
 
     @functools.cached_property
@@ -325,9 +325,6 @@ class Subwords:
         except RuntimeError:
             return None
         return [self._processor.get_score(i) for i in range(self.vocabulary_size)]
-
-    def _normalised(self, sentences: Iterable[str]) -> list[str]:
-        return [normalise(one) if self.truecaser is None else self.truecaser.truecase(one) for one in sentences]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Turn the ids of one sentence into a normalised line of text; padding, start and end are left out."""

@@ -82,7 +82,15 @@ class Setting:
             >>> Number(least=0, most=1).check(1)
             1.0
         """
-        return self._checked(value, what, value)
+        if self.optional and value is None:
+            return None
+        try:
+            fitting = self._fit(value)
+        except (TypeError, ValueError, OverflowError, RecursionError):
+            fitting = None
+        if fitting is None:
+            raise UserError(f"{what} must be {self.values}; received {shown_value(value)}.")
+        return fitting
 
     def parse(self, text: str, what: str = "the value") -> Any:
         """Parse and check a value from the command line.
@@ -96,19 +104,12 @@ class Setting:
         """
         if self.optional and text.strip().lower() in _NOTHING:
             return None
-        return self._checked(self._read(text.strip()), what, Typed(text))
-
-    def _checked(self, value, what, received):
-        if self.optional and value is None:
-            return None
         try:
-            fitting = self._fit(value)
-        except (TypeError, ValueError, OverflowError, RecursionError):
-            fitting = None
-        if fitting is None:
-            values = self._values_or("none" if isinstance(received, Typed) else "None")
-            raise UserError(f"{what} must be {values}; received {shown_value(received)}.")
-        return fitting
+            return self.check(self._read(text.strip()), what)
+        except UserError:
+            # As it was typed.
+            values, received = self._values_or("none"), shown_value(Typed(text))
+            raise UserError(f"{what} must be {values}; received {received}.") from None
 
     def _read(self, text):
         """Return the Python value of a text, or the text itself if it cannot be parsed."""

@@ -170,20 +170,39 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         return self.source_tokenizer.subwords, self.tokenizer.subwords
 
     @property
-    def models(self) -> tuple[str, ...]:
+    def models(self) -> tuple[str, str]:
         """Checksums of the subword models of source and target."""
-        return tuple(one.checksum for one in self.subwords)
+        source, target = self.subwords
+        return source.checksum, target.checksum
 
-    def encode(self, sources: Sequence[str] | EncodedText, targets: Sequence[str] | None = None) -> EncodedText:
-        """Encode sentences, and their translations if given; see `Translator.encode`."""
+    def encode(
+        self, sources: Sequence[str] | EncodedText, targets: Sequence[str] | None = None, name: str = "sources"
+    ) -> EncodedText:
+        """Encode sentences, and their translations if given; see `Translator.encode`.
+
+        Args:
+            sources: a list of strings, or text that is already encoded.
+            targets: their translations, if any.
+            name: what the sources are called in error messages.
+
+        Raises:
+            UserError: anything other than strings; lists of unequal length; a sentence longer than the limit; text
+                that was encoded with other subword models, or with its translations.
+        """
         if not isinstance(sources, EncodedText):
-            text = self.truncation.cut_sources(encode_text(*self.subwords, sources, targets))
-        elif targets is None:
-            text = sources
-        elif sources.targets is None:
-            text = dataclasses.replace(sources, targets=encode_sentences(self.tokenizer.subwords, targets))
+            ids = encode_sentences(self.source_tokenizer.subwords, check_texts(sources, name))
+            text = self.truncation.cut_sources(EncodedText(ids, None, self.models))
         else:
-            raise UserError("the text is encoded with its translations already: leave targets out.")
+            text = sources
+        if targets is not None:
+            targets = check_texts(targets, "targets")
+            if len(text) != len(targets):
+                raise UserError(
+                    f"received {len(text)} sources but {len(targets)} targets: give the same number of each."
+                )
+            if text.targets is not None:
+                raise UserError("the text is encoded with its translations already: leave targets out.")
+            text = dataclasses.replace(text, targets=encode_sentences(self.tokenizer.subwords, targets))
         if text.models != self.models:
             raise UserError("the text was encoded with other subword models: encode it with this translator.")
         check_lengths(text.sources, self.encoder_sequence_length)

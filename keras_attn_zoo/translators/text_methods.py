@@ -3,6 +3,7 @@
 All take the same steps: from text to ids, batches of few shapes, a compiled function, results.
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, overload
 
@@ -18,7 +19,7 @@ from keras_attn_zoo.runtime.compiled_functions import Programs
 from keras_attn_zoo.support.errors import UserError, check_counts, counted
 from keras_attn_zoo.support.types import Tensor
 from keras_attn_zoo.translators.forced_attention import attention_program
-from keras_attn_zoo.translators.preprocessor import SentenceTooLong, check_maximum, check_texts, check_token_count
+from keras_attn_zoo.translators.preprocessor import SentenceTooLong, check_maximum, check_token_count
 from keras_attn_zoo.translators.search import may_retry_at_full_length, retrying_at_full_length, search, search_key
 from keras_attn_zoo.translators.translations import (
     ForcedDecoding,
@@ -116,20 +117,15 @@ class TextMethods:
             >>> text = translator.encode(["Guten Tag"], ["Hello"])
             >>> translator.translate(text), translator.score(text)
         """
-        return self._encode(sources, targets)
+        with self._encoder() as encode:
+            return encode(sources, targets)
 
-    def _encode(self, sources, targets=None, name="sources"):
+    @contextlib.contextmanager
+    def _encoder(self):
+        """Yield the preprocessor's `encode`; an error says how long a sentence the model's weights allow."""
         self._check_preprocessor()
-        if not isinstance(sources, EncodedText):
-            sources = check_texts(sources, name)
-        if targets is not None:
-            targets = check_texts(targets, "targets")
-            if len(sources) != len(targets):
-                raise UserError(
-                    f"received {len(sources)} sources but {len(targets)} targets: give the same number of each."
-                )
         try:
-            return self.preprocessor.encode(sources, targets)
+            yield self.preprocessor.encode
         except SentenceTooLong as error:
             longest = self.backbone.longest_sentence
             raise SentenceTooLong(error.number, error.tokens, error.limit, error.what, longest) from None
@@ -204,7 +200,8 @@ class TextMethods:
         check_counts(n_best=n_best, batch_size=batch_size)
         self._check_top_k(top_k, "top_k")
         alone = isinstance(sentences, str)
-        text = self._encode([sentences] if alone else sentences, name="sentences")
+        with self._encoder() as encode:
+            text = encode([sentences] if alone else sentences, name="sentences")
         sampler = self.sampler
         if not isinstance(sampler, BeamSearch):
             raise UserError("translate needs a BeamSearch: call compile(sampler='greedy' or 'beam') first.")
@@ -373,7 +370,8 @@ class TextMethods:
         """
         alone = isinstance(sources, str) and isinstance(targets, str)
         check_counts(batch_size=batch_size)
-        text = self._encode([sources], [targets]) if alone else self._encode(sources, targets)
+        with self._encoder() as encode:
+            text = encode([sources], [targets]) if alone else encode(sources, targets)
         if text.targets is None:
             raise UserError(f"targets must be a list of strings; received {targets!r}.")
 
