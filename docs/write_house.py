@@ -96,7 +96,7 @@ HOUSE = {
     "private names of other packages": ("about 60", "12", private_names),
     "words of the guide": ("58,000", "30,000", words),
     "functions that a sentence passes through to ids": ("15", "12", None),
-    "functions that a setting passes through to its layer": ("56", "25", None),
+    "functions that a setting passes through to its layer": ("23", "25", None),
     "places of a new argument of a body": ("5", "1", None),
     "seconds of `python -m tests`, two cores": ("1,320", "480", None),
 }
