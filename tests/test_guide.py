@@ -2,6 +2,8 @@
 
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,22 @@ def test_the_house_does_not_grow():
             f"{name}: {found} for {written[name]}; if it has to grow, run `python docs/write_house.py`"
         )
     assert text == HOUSE["with_table"](text, written), "stale: run `python docs/write_house.py`"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("road", "row"),
+    [
+        ("sentence", "functions that a sentence passes through to ids"),
+        ("setting", "functions that a setting passes through to its layer"),
+    ],
+)
+def test_roads_are_no_longer_than_the_page_says(road, row):
+    command = [sys.executable, str(ROOT / "docs" / "count_hops.py"), road]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    text = HOUSE["PAGE"].read_text(encoding="utf-8")
+    written = re.search(rf"^\| {row} \| [^|]* \| ([\d,]+) \|", text, re.MULTILINE)[1]
+    assert 5 < int(re.search(r"handed on by (\d+):", said)[1]) <= int(written)
 
 
 def test_the_house_is_counted(tmp_path, monkeypatch):

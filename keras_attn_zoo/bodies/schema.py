@@ -137,17 +137,17 @@ class BodyArguments:
 
 
 def _check(name, setting, value):
-    """Raise unless an argument has a value that it may have. In Python, numbers have no upper bound."""
+    """Raise unless an argument has a value that it may have. In Python, sizes have no upper bound."""
+    # The layers check mechanisms; which layers can be numbered or named depends on other arguments.
+    if isinstance(setting, Mechanism) or (isinstance(setting, Whole) and setting.words):
+        return
     if value is None and setting.optional:
         return
-    if isinstance(setting, Whole):
-        # With words, it numbers a layer: it depends on how many there are.
-        if not setting.words:
-            check_counts(**{name: value})
+    if isinstance(setting, Whole) and setting.least == 1:
+        check_counts(**{name: value})
     elif isinstance(setting, Rate):
         check_rates(**{name: value})
-    elif not isinstance(setting, Mechanism):
-        # The layers check what mechanisms are called, and what they take.
+    else:
         setting.check(value, name)
 
 
@@ -172,11 +172,7 @@ class RNNArguments(BodyArguments):
     )
     input_feeding: bool = field(Switch(default=False, help="feed the previous readout into the decoder cells"))
     readout: str = field(
-        Choice(
-            default="linear",
-            help="layer before the output; state uses the decoder state alone",
-            choices=READOUTS,
-        )
+        Choice(default="linear", help="layer before the output; state uses the decoder state alone", choices=READOUTS)
     )
     readout_dim: int | None = field(
         Width(help="readout width; None chooses one that suits readout and tie_embeddings", optional=True)
