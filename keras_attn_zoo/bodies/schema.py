@@ -103,7 +103,7 @@ class BodyArguments:
         check_counts(
             source_vocabulary_size=self.source_vocabulary_size, target_vocabulary_size=self.target_vocabulary_size
         )
-        for name, setting in settings_of(type(self)).items():
+        for name, setting in self.settings().items():
             _check(name, setting, getattr(self, name))
         source, target = self.source_vocabulary_size, self.target_vocabulary_size
         if self.tie_embeddings == "all" and source != target:
@@ -120,6 +120,12 @@ class BodyArguments:
     def names(cls) -> list[str]:
         """Return the names of a body's own arguments, in the order of its constructor."""
         return [name for name in inspect.signature(cls).parameters if name not in _OF_KERAS]
+
+    @classmethod
+    def settings(cls) -> dict[str, Setting]:
+        """Return the settings among the arguments, by name, in the same order."""
+        found = settings_of(cls)
+        return {name: found[name] for name in cls.names() if name in found}
 
     def kept_numbers(self, length: int) -> float:
         """Estimate how many numbers the backward pass needs of each position of a batch.
@@ -328,7 +334,7 @@ def with_arguments(text: str | None, arguments: type[BodyArguments]) -> str | No
     if not text or not found:
         return text
     explained = {name for names in re.findall(r"^ *([\w, ]+): ", found[0], re.MULTILINE) for name in names.split(", ")}
-    more = {name: one for name, one in settings_of(arguments).items() if name not in explained}
+    more = {name: one for name, one in arguments.settings().items() if name not in explained}
     lines = (f"{found[1]}    {name}: {one.help}.\n" for name, one in more.items())
     return text[: found.end()] + "".join(lines) + text[found.end() :]
 
@@ -357,9 +363,8 @@ class Body:
 
     @functools.cached_property
     def settings(self) -> dict[str, Setting]:
-        """The settings by name, in the order of the constructor's arguments; a length is left to the data."""
-        found = settings_of(self.arguments)
-        settings = {name: found[name] for name in self.arguments.names() if name in found}
+        """The settings by name, in the order of the arguments; a length is left to the data."""
+        settings = self.arguments.settings()
         open_lengths = {
             name: dataclasses.replace(one, default=None, optional=True)
             for name, one in settings.items()
@@ -379,7 +384,7 @@ class Body:
 
 
 # What all bodies have.
-OUTPUT_SETTINGS = settings_of(BodyArguments)
+OUTPUT_SETTINGS = BodyArguments.settings()
 BODIES = {
     body.name: body
     for body in (
