@@ -36,9 +36,9 @@ def test_a_precision_is_given_once_and_is_one_of_three(capsys):
 
 
 def test_without_an_option_a_run_keeps_its_precision(trained, tmp_path):
-    assert resumed(TINY, trained, {}).precision == "auto"
-    assert resumed(TINY, trained, {"precision": "float32"}).precision == "float32"
-    assert resumed(TINY, tmp_path, {}).precision == "float32"
+    """Settings from the command line come after it, in `train`; `compare` leaves it out if there is one."""
+    assert resumed(TINY, trained).precision == "auto"
+    assert resumed(TINY, tmp_path).precision == "float32"
 
 
 def test_translate_in_bfloat16(attn_zoo, trained):
