@@ -75,8 +75,10 @@ class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
     """
 
     attends_to = "either"
+    # What a subclass with other weights does not inherit.
     beams_share = True
     takes_flash_attention = True
+    takes_axes = True
 
     def attend_without_weights(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, causal: bool, training: bool | None = None

@@ -32,7 +32,7 @@ BLOCKS = [
 
 
 # The examples, in the order of the pages, and a place of each.
-PLACES = {"diagonal": "cross", "penalised": "cross", "tempered": "cross", "distance": "decoder"}
+PLACES = {"diagonal": "cross", "penalised": "cross", "tempered": "cross", "distance": "decoder", "slanted": "decoder"}
 MODULES = (
     test_attention_laws,
     test_attention_inputs,

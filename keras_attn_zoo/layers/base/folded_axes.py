@@ -22,8 +22,6 @@ class FoldedAxes(HeadedAttention):
     Steps attend along the one axis of positions.
     """
 
-    takes_axes = True
-
     def call(
         self,
         query: Tensor,

@@ -40,9 +40,9 @@ class HeadedAttention(AttentionLayer):
     """
 
     projections: tuple[str, ...] = ("value",)
-    # Whether contexts may be had without weights. Not inherited: a subclass may compute other weights.
+    # Neither is inherited: a subclass may compute other weights. Whether contexts may be had without weights;
     takes_flash_attention = False
-    # Whether a call may attend along any axes, within a window, and to contexts with several axes.
+    # whether a call may attend along any axes, within a window, and to contexts with several axes.
     takes_axes = False
 
     def __init__(
@@ -106,13 +106,14 @@ class HeadedAttention(AttentionLayer):
         """Raise if Keras' layer would compute something different from these layers."""
         axes = list(attention_axes) if isinstance(attention_axes, (list, tuple)) else [attention_axes]
         several = isinstance(output_shape, (list, tuple)) and len(output_shape) > 1
+        takes_axes = type(self).__dict__.get("takes_axes")
         refusals = {
-            "output_shape": (self.takes_axes or not several, "a context has one axis, its width"),
+            "output_shape": (takes_axes or not several, "a context has one axis, its width"),
             "attention_axes": (
-                self.takes_axes or axes in ([None], [1], [-2]),
+                takes_axes or axes in ([None], [1], [-2]),
                 "it attends over the one axis of positions",
             ),
-            "sliding_window": (self.takes_axes or sliding_window is None, "give the window as an `attention_mask`"),
+            "sliding_window": (takes_axes or sliding_window is None, "give the window as an `attention_mask`"),
             "flash_attention": (
                 not flash_attention or type(self).__dict__.get("takes_flash_attention"),
                 "it computes the weights of a plain softmax alone",
