@@ -182,7 +182,7 @@ def test_what_this_version_writes_agrees(tmp_path, body, joint):
 
 
 def test_published_presets_and_those_of_earlier_versions_agree(tmp_path):
-    with zipfile.ZipFile(ROOT / "tests" / "models" / "presets_of_0.1.0.zip") as old:
+    with zipfile.ZipFile(ROOT / "tests" / "presets" / "presets_of_0.1.0.zip") as old:
         old.extractall(tmp_path)
     folders = {path.parent for top in (ROOT / "presets", tmp_path) for path in top.rglob("task.json")}
     assert len(folders) > 12
