@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.budgets import KEPT
+
 BACKENDS = ("jax", "tensorflow", "torch")
 # Under which tests run that say the same under all.
 ONE_BACKEND = "torch"
@@ -110,7 +112,7 @@ def main(arguments):
         for backend in options.backend:
             print(f"\n=== {backend} ===", flush=True)
             # Compiled programs and other files are shared between processes and backends, and thrown away.
-            environment = {**os.environ, **ONE_THREAD, "KERAS_BACKEND": backend, **folders}
+            environment = {**os.environ, **ONE_THREAD, "KERAS_BACKEND": backend, KEPT: "1", **folders}
             command = [sys.executable, "-m", "pytest", *WORKERS, f"--durations={SLOWEST}"]
             started = time.monotonic()
             status, lines = run([*command, *selection(backend, options), *arguments], environment)

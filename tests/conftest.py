@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.__main__ import ONE_BACKEND
+from tests.budgets import Budgets
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "jax")
@@ -92,14 +93,23 @@ ALIKE = {
     *("tests", "support", "viewing", "cli", "data", "evaluation", "runs", "studies", "corpora"),
     *("hostile", "checkpoints", "unicode"),
 }
+# Folders of what stands between layers and those. Programs are compiled for each model there: by day this is done for
+# two bodies alone, in `tests/matrix`, and at night for all.
+ABOVE_LAYERS = {"bodies", "presets", "strangers", "translators"}
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(Budgets(os.environ["KERAS_BACKEND"]))
 
 
 def pytest_ignore_collect(collection_path, config):
     """Leave out files of which nothing would run: what they import takes seconds."""
-    if "not one_backend" not in config.option.markexpr or not collection_path.match("test_*.py"):
+    marks = config.option.markexpr
+    if "not one_backend" not in marks or not collection_path.match("test_*.py"):
         return None
-    alike = collection_path.parent.name in ALIKE
-    return True if alike and "every_backend" not in collection_path.read_text(encoding="utf-8") else None
+    left_out = ALIKE | (ABOVE_LAYERS if "not slow" in marks else set())
+    here = collection_path.parent.name in left_out
+    return True if here and "every_backend" not in collection_path.read_text(encoding="utf-8") else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -109,9 +119,11 @@ def pytest_collection_modifyitems(items):
     Those of the laws share nothing. They come last: a worker that is done with its groups takes of them.
     """
     for item in items:
-        if os.environ["KERAS_BACKEND"] != ONE_BACKEND and item.get_closest_marker("slow_compiled"):
+        folder, everywhere = item.path.parent.name, item.get_closest_marker("every_backend")
+        at_night = item.get_closest_marker("slow_compiled") or (folder in ABOVE_LAYERS and not everywhere)
+        if os.environ["KERAS_BACKEND"] != ONE_BACKEND and at_night:
             item.add_marker(pytest.mark.slow)
-        if item.path.parent.name in ALIKE and not item.get_closest_marker("every_backend"):
+        if folder in ALIKE and not everywhere:
             item.add_marker(pytest.mark.one_backend)
         if item.path.name not in SPREAD:
             group = "trained" if "trained" in item.fixturenames else item.path.name

@@ -30,7 +30,7 @@ def test_all_benchmarks_are_here():
     assert {path.stem for path in BENCHMARKS.glob("*.py")} == {*ARGUMENTS, "measure", "memory", "products", "start"}
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("precision", [pytest.param("float32", marks=pytest.mark.slow), "bfloat16"])
 @pytest.mark.parametrize("name", ARGUMENTS)
 @pytest.mark.long
 def test_a_benchmark_prints_its_table(name, precision, monkeypatch, capsys):
@@ -221,7 +221,7 @@ def test_the_comparison_with_peers(monkeypatch, capsys, tmp_path):
     ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_installed_contenders_run(monkeypatch, capsys, tmp_path):
     """Without a GPU, none is measured as if there were one; a file takes results of one machine."""
     compare = runpy.run_path(str(BENCHMARKS / "peers" / "compare.py"))

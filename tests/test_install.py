@@ -70,25 +70,55 @@ def test_every_layer_works_with_keras_and_numpy_alone():
     assert int(done.stdout) == sum(len(entry.places) for entry in ATTENTIONS.values())
 
 
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        ("kaz.Translator", "keras_attn_zoo.translators needs keras-hub, sentencepiece"),
-        ("kaz.BeamSearch", "keras_attn_zoo.decoding needs keras-hub"),
-        ("import keras_attn_zoo.evaluation.text_scores", "keras_attn_zoo.evaluation.text_scores needs sacrebleu"),
-        (
-            "import keras_attn_zoo.viewing.attention_pictures",
-            "keras_attn_zoo.viewing.attention_pictures needs matplotlib",
-        ),
-        ("kaz.data.Subwords(b'')", "a subword model needs sentencepiece"),
-    ],
-)
-def test_what_is_missing_is_named_with_the_line_that_installs_it(code, message):
-    done = run(f"import sys\nsys.modules.update({dict.fromkeys(TRANSLATE)})\nimport keras_attn_zoo as kaz\n{code}")
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith(
-        f"MissingPackageError: {message}: pip install 'keras-attn-zoo[translate]'."
-    )
+# Keras, which takes seconds, is imported once; each line of code then runs in a process of its own without packages.
+WITHOUT = """
+import contextlib, io, json, os, sys, traceback
+import keras
+
+def run(missing, code):
+    sys.modules.update(dict.fromkeys(missing))
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        try:
+            exec(code, {})
+        except Exception:
+            return output.getvalue(), traceback.format_exc().splitlines()[-1]
+    return output.getvalue(), ""
+
+found = []
+for missing, code in json.loads(sys.argv[1]):
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.write(writing, json.dumps(run(missing, code)).encode())
+        os._exit(0)
+    os.close(writing)
+    os.wait()
+    found.append(os.read(reading, 1 << 16).decode())
+print(*found, sep="\\n")
+"""
+SCORES = """
+from keras_attn_zoo.evaluation.text_scores import score_text
+print(score_text(["a b"], ["a b"], "ter")["ter"].score)
+score_text(["a"], ["a"], ["rouge1"])
+"""
+
+
+def test_what_is_missing_is_named_with_the_line_that_installs_it():
+    messages = {
+        "kaz.Translator": "keras_attn_zoo.translators needs keras-hub, sentencepiece",
+        "kaz.BeamSearch": "keras_attn_zoo.decoding needs keras-hub",
+        "import keras_attn_zoo.evaluation.text_scores": "keras_attn_zoo.evaluation.text_scores needs sacrebleu",
+        "import keras_attn_zoo.viewing.figures": "keras_attn_zoo.viewing.figures needs matplotlib",
+        "kaz.data.Subwords(b'')": "a subword model needs sentencepiece",
+    }
+    cases = [([*TRANSLATE], f"import keras_attn_zoo as kaz\n{code}") for code in messages]
+    done = run(WITHOUT, json.dumps([*cases, ([*TASKS], SCORES)]))
+    assert done.returncode == 0, done.stderr
+    *of_translate, of_tasks = map(json.loads, done.stdout.splitlines())
+    for (output, error), message in zip(of_translate, messages.values(), strict=True):
+        assert output == ""
+        assert error.endswith(f"MissingPackageError: {message}: pip install 'keras-attn-zoo[translate]'.")
+    message = "scoring with ROUGE or METEOR needs rouge-score, nltk: pip install 'keras-attn-zoo[tasks]'."
+    assert of_tasks[0] == "0.0\n" and of_tasks[1].endswith(f"MissingPackageError: {message}")
 
 
 @pytest.mark.parametrize(
@@ -108,16 +138,6 @@ def test_the_command_line_names_all_that_is_missing_in_one_line(missing, also, r
     needs = ", ".join(TRANSLATE.values()) + also
     line = f"attn-zoo: error: attn-zoo needs {needs}: pip install {remedy}.\n"
     assert (done.returncode, done.stderr) == (2, line)
-
-
-def test_what_the_tasks_lack_is_named_with_the_line_that_installs_it():
-    code = f"import sys\nsys.modules.update({dict.fromkeys(TASKS)})\n"
-    code += "from keras_attn_zoo.evaluation.text_scores import score_text\n"
-    code += "print(score_text(['a b'], ['a b'], 'ter')['ter'].score)\nscore_text(['a'], ['a'], ['rouge1'])"
-    done = run(code)
-    assert (done.returncode, done.stdout) == (1, "0.0\n")
-    message = "scoring with ROUGE or METEOR needs rouge-score, nltk: pip install 'keras-attn-zoo[tasks]'."
-    assert done.stderr.splitlines()[-1].endswith(f"MissingPackageError: {message}")
 
 
 def test_a_missing_backend_is_named_with_the_line_that_installs_it():

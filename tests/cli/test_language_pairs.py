@@ -8,6 +8,7 @@ import pytest
 from keras_attn_zoo.cli import language_pairs, run_comparison
 from keras_attn_zoo.cli.part_failures import format_failure
 from keras_attn_zoo.cli.recipe import run_recipe
+from keras_attn_zoo.corpora import corpus as corpora
 from keras_attn_zoo.runs import training
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.studies import plan
@@ -15,7 +16,7 @@ from keras_attn_zoo.studies.comparison import Entry, Recipe
 from keras_attn_zoo.studies.paper_tables import Line, Pair, PaperTable
 from keras_attn_zoo.support.errors import UserError
 from tests.made_runs import copy_run
-from tests.tiny_run import TINY, make_text
+from tests.tiny_run import TINY, make_corpus, make_text
 
 TABLE = PaperTable(
     "Table 1",
@@ -39,7 +40,7 @@ LINE = ["--out", "out", "--pair", "all", "--max-tokens", "40"]
 
 @pytest.fixture
 def recipe(trained, any_preset, tmp_path, monkeypatch, capsys):
-    """Run the recipe on the built-in text; a system is trained by a copy of a run, unless it is made to fail."""
+    """Run the recipe on a built-in text; a system is trained by a copy of a run, unless it is made to fail."""
     seen = []
     failing = []
 
@@ -57,7 +58,8 @@ def recipe(trained, any_preset, tmp_path, monkeypatch, capsys):
         return status, *capsys.readouterr()
 
     monkeypatch.setattr(training, "train_system", train)
-    # The built-in text is large.
+    # The package's own text is large, and of other words than the run.
+    monkeypatch.setattr(corpora, "embedded_corpus", lambda **sizes: make_corpus())
     monkeypatch.setattr(run_comparison, "check_with_text", lambda *args: None)
     monkeypatch.chdir(tmp_path)
     run.seen, run.failing = seen, failing

@@ -238,7 +238,16 @@ def test_memory_is_kept_for_known_backends():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("package", ["devices", "training", "layers", "decoding", "bodies", "translators"])
+@pytest.mark.parametrize(
+    "package",
+    [
+        "layers",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("devices", "training", "decoding", "bodies", "translators")
+        ),
+    ],
+)
 def test_keras_is_imported_without_what_no_command_needs_of_it(package):
     """Whichever package imports it first. Nothing else may miss it: all can be imported afterwards."""
     needless = {

@@ -38,7 +38,7 @@ def lose(how, number, arguments):
             process.kill()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_run_whose_process_was_killed_resumes_alone_to_the_numbers_of_one(tmp_path):
     arguments = train_arguments("jax", tmp_path, "run")
     statuses, errors = lose("killed", 1, arguments)

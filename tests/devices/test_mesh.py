@@ -30,6 +30,7 @@ def test_two_devices_give_the_numbers_of_one():
     check(numbers(devices, parts=2, dropout=0.1), numbers(None, parts=2, dropout=0.1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slow", [True, False], ids=["in_float32", "by_integers"])
 def test_so_they_do_in_int8(slow, monkeypatch):
     """Whether products are of integers or not."""
@@ -98,7 +99,7 @@ if devices.leads:
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_two_processes_give_the_numbers_of_one():
     found = []
     for environment in two_of_jax():

@@ -81,7 +81,7 @@ def test_a_run_whose_process_was_killed_resumes_on_one_and_on_four_to_the_number
         compare_logs(tmp_path / name, tmp_path / "whole")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_comparison_of_two_processes_is_planned_trained_and_scored_again(tmp_path):
     """Whatever one process writes before the other looks for it must not part their ways."""
     compare = ["-m", "keras_attn_zoo", "compare", "--backend", "torch", "--devices", "2", "--out", tmp_path / "runs"]

@@ -56,8 +56,6 @@ COMMANDS = {
 }
 RECIPE = ["--out", "new", *CORPUS, "--set", "vocabulary_size=40", "max_tokens=20"]
 
-# Commands that take seconds whatever they are given.
-SLOW = ("systems",)
 GOLD = ["--bitext", "text/test.bitext", "--gold", "text/test.gold"]
 
 
@@ -74,20 +72,7 @@ def recipe_lines(name):
     return lines
 
 
-def good_lines(quick=False):
-    """Every good command line, `(program, arguments)`; those first that take no seconds.
-
-    Args:
-        quick: whether to leave the others out.
-    """
+def good_lines():
+    """Every good command line, `(program, arguments)`."""
     commands = [("attn-zoo", line) for lines in COMMANDS.values() for line in lines]
-    of_recipes = [(path.stem, line) for path in RECIPES for line in recipe_lines(path.stem)]
-    first, seen = [], set()
-    for name, line in of_recipes:
-        # One of each recipe, and one of each kind.
-        if not {name, line[0]} <= seen:
-            one = [] if "--systems" in line else ["--systems", next(iter(recipe(name).RECIPE.entries))]
-            first.append((name, [*one, *line]))
-        seen |= {name, line[0]}
-    found = [line for line in commands if line[1][0] not in SLOW] + first
-    return found if quick else found + [line for line in commands if line not in found] + of_recipes
+    return commands + [(path.stem, line) for path in RECIPES for line in recipe_lines(path.stem)]

@@ -1,4 +1,4 @@
-"""Hostile input is refused in one line: the first seeded cases; `python -m tests --all` runs 100 times as many.
+"""Hostile input is refused in one line: the first seeded cases; `python -m tests --all` runs 300 times as many.
 
 Of kills of commands, the tests of the day have the list of what is killed, and the look at what is left.
 """
@@ -14,32 +14,29 @@ import pytest
 from tests.hostile import command_kills
 from tests.hostile.cases import CATEGORIES, make_case
 from tests.hostile.command_kills import content_of, is_whole
-from tests.hostile.good_lines import COMMANDS, RECIPE, SLOW, good_lines
+from tests.hostile.good_lines import COMMANDS, RECIPE
 from tests.hostile.judging import Case, Hang, judge
 from tests.hostile.killed_commands import NEVER_WRITE, NEVER_WRITING, WRITING, command_lines
 from tests.hostile.options import known_parsers
 from tests.hostile.strings import CONTROL
 
-CASES = 30
+CASES = 10
+# Among so many there is one of every kind.
+FIRST = 30
 
 
 @pytest.mark.long
 def test_cases_end_with_a_status_and_a_line():
-    """In processes of their own: damage that kills one must not kill the tests. Good command lines first."""
-    good = len(good_lines(quick=True))
-    command = [sys.executable, "-m", "tests.hostile", "--start", str(-good), "--cases", str(CASES)]
+    """In processes of their own: damage that kills one must not kill the tests."""
+    command = [sys.executable, "-m", "tests.hostile", "--start", "0", "--cases", str(CASES)]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_first_cases_are_of_every_kind():
-    assert {make_case(number).category for number in range(CASES)} == {
+    assert {make_case(number).category for number in range(FIRST)} == {
         make(random.Random(0)).category for make in CATEGORIES
     }
-    # The good lines before them are of every command but some, and of every recipe.
-    quick = good_lines(quick=True)
-    assert {program for program, _ in quick} == {path[0] for path in known_parsers()}
-    assert {path for path, lines in COMMANDS.items() if ("attn-zoo", lines[0]) not in quick} == {SLOW}
 
 
 def test_every_command_has_a_good_command_line_to_begin_with():

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.__main__ import SHARED_FILES
+from tests.budgets import KEPT
 from tests.layers import (
     test_attention_inputs,
     test_attention_laws,
@@ -79,7 +80,7 @@ def examples():
 def run(command, *path, cwd=ROOT, **environment):
     """The output of a process that imports from the folders of a path, and that is expected to succeed."""
     # Nothing is shared with the tests of other mechanisms.
-    environment |= {"PYTHONPATH": os.pathsep.join(map(str, path)), SHARED_FILES: ""}
+    environment |= {"PYTHONPATH": os.pathsep.join(map(str, path)), SHARED_FILES: "", KEPT: ""}
     process = subprocess.run(command, env={**os.environ, **environment}, cwd=cwd, capture_output=True, text=True)
     assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-1000:]
     return process.stdout

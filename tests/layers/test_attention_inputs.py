@@ -25,6 +25,7 @@ def assert_refused(case, part, shape, message, symbolic):
         layer(**inputs)
 
 
+@pytest.mark.one_backend
 @every_base
 @pytest.mark.parametrize(
     ("part", "shape", "message"),
@@ -43,6 +44,7 @@ def test_shapes_that_do_not_fit(case, part, shape, message, symbolic):
     assert_refused(case, part, shape, message, symbolic)
 
 
+@pytest.mark.one_backend
 @every_base_across
 @pytest.mark.parametrize(
     ("part", "shape", "message"),
@@ -57,6 +59,7 @@ def test_values_that_do_not_fit(case, part, shape, message, symbolic):
     assert_refused(case, part, shape, message, symbolic)
 
 
+@pytest.mark.one_backend
 @every_base
 def test_what_a_mechanism_does_not_take(case):
     """A value where there is none to take, none where one is needed; the query itself is none."""
@@ -85,6 +88,7 @@ def test_what_has_no_positions(case):
         assert not context.any()
 
 
+@pytest.mark.one_backend
 @every_base
 def test_wrong_use(case):
     """Each mistake gets one line of the layer's own, whatever the mechanism."""
@@ -134,6 +138,7 @@ def test_steps_beyond_the_length_that_was_prepared(case):
         assert np.isnan(contexts).all(axis=(1, 2)).tolist() == [False, False, True]
 
 
+@pytest.mark.one_backend
 @every_base
 def test_sizes_of_numpy(case):
     """Numbers of NumPy are taken as what they are, and saved as plain ones."""
@@ -145,6 +150,7 @@ def test_sizes_of_numpy(case):
     assert json.dumps(again) == json.dumps(layer.get_config())
 
 
+@pytest.mark.one_backend
 @every_base
 def test_initialisers_that_are_plain_functions(case):
     layer = case.layer()

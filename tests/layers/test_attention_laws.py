@@ -1,9 +1,8 @@
 """The laws that every attention layer of the registry keeps, under every backend and both policies.
 
 A mechanism joins by its decorator and a file of its own in `references/`. Under PyTorch, which compiles nothing, every
-mechanism keeps every law. Under the others values, gradients and steps of every mechanism are compared in float32;
-what the base classes do for all is looked at once for each base class, and mixed precision there, and wherever a class
-has casts of its own.
+mechanism keeps every law. Under the others values, gradients and steps are compared by day for each base class and each
+class that has casts of its own, in mixed precision for each base class; at night for all.
 """
 
 import itertools
@@ -35,6 +34,7 @@ COMPUTE_TYPE = {"float32": "float32", "mixed_bfloat16": "bfloat16"}
 JIT_COMPILE = {"float32": BACKEND == "jax", "mixed_bfloat16": BACKEND != "torch"}
 COMPILED = BACKEND != "torch"
 IN_POLICY = {"float32": CASES, "mixed_bfloat16": WITH_CASTS if COMPILED else CASES}
+BY_DAY = {"float32": WITH_CASTS, "mixed_bfloat16": OF_BASES} if COMPILED else IN_POLICY
 
 
 @pytest.fixture(autouse=True)
@@ -48,16 +48,18 @@ def without_determinism():
 
 every_base = pytest.mark.parametrize("case", OF_BASES, ids=str)
 every_base_without_state = pytest.mark.parametrize("case", [case for case in OF_BASES if case.has_no_state], ids=str)
-# The references find sparse weights by bisection, which takes them a while. Under every backend, the tests of the
-# normalisers themselves compare their gradients.
-SPARSE = (pytest.mark.long, pytest.mark.slow_compiled)
+
+
+def marks(case, policy):
+    """References find sparse weights by bisection, which takes a while; normalisers have tests of their own."""
+    if case not in BY_DAY[policy] or (case.normalizer != "softmax" and policy != "float32"):
+        return (pytest.mark.slow,)
+    return (pytest.mark.long,) if case.normalizer != "softmax" else ()
+
+
 both_policies = pytest.mark.parametrize(
     ("case", "policy"),
-    [
-        pytest.param(case, policy, marks=SPARSE if case.normalizer != "softmax" else ())
-        for policy, cases in IN_POLICY.items()
-        for case in cases
-    ],
+    [pytest.param(case, policy, marks=marks(case, policy)) for policy, cases in IN_POLICY.items() for case in cases],
     ids=str,
 )
 

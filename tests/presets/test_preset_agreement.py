@@ -169,8 +169,15 @@ def test_a_part_that_does_not_fit_is_not_saved_into_a_preset(plain_preset, tmp_p
     assert Translator.from_preset(folder).backbone.get_config()["hidden_dim"] == 9
 
 
-@pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer], ids=["rnn", "transformer"])
-@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize(
+    ("body", "joint"),
+    [
+        (tiny.backbone, True),
+        (tiny.transformer, False),
+        pytest.param(tiny.backbone, False, marks=pytest.mark.slow),
+        pytest.param(tiny.transformer, True, marks=pytest.mark.slow),
+    ],
+)
 def test_what_this_version_writes_agrees(tmp_path, body, joint):
     translator = tiny.translator(body=body, joint=joint)
     translator.save_to_preset(tmp_path)

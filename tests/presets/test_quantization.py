@@ -159,7 +159,7 @@ def test_a_quantized_body_of_any_storage_loads_in_any_policy(storage, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "body", [tiny.backbone, pytest.param(tiny.transformer, marks=pytest.mark.slow_compiled)], ids=["rnn", "transformer"]
+    "body", [tiny.backbone, pytest.param(tiny.transformer, marks=pytest.mark.slow)], ids=["rnn", "transformer"]
 )
 def test_what_was_loaded_in_int8_can_be_kept_in_every_way(body, tmp_path):
     translator = tiny.translator(body=body)
@@ -189,7 +189,7 @@ def test_filters_choose_and_a_second_call_takes_the_rest():
     assert len(int8_layers(translator)) == TRANSFORMER_INT8
 
 
-@pytest.mark.parametrize("tie", ["target", "all"])
+@pytest.mark.parametrize("tie", [pytest.param("target", marks=pytest.mark.slow), "all"])
 def test_an_output_that_shares_its_matrix_is_quantized_too(tie, tmp_path):
     translator = tiny.translator(joint=True, body=tiny.transformer, length=24, tie_embeddings=tie)
     before = log_probs(translator)
@@ -205,7 +205,9 @@ def test_an_output_that_shares_its_matrix_is_quantized_too(tie, tmp_path):
     np.testing.assert_allclose(log_probs(again), log_probs(translator), rtol=1e-5)
 
 
-@pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer], ids=["rnn", "transformer"])
+@pytest.mark.parametrize(
+    "body", [tiny.backbone, pytest.param(tiny.transformer, marks=pytest.mark.slow)], ids=["rnn", "transformer"]
+)
 def test_a_preset_of_some_layers_in_int8_takes_the_rest(body, tmp_path):
     translator = tiny.translator(joint=True, body=body, length=24, tie_embeddings="all")
     translator.quantize("int8", filters=lambda layer: layer.name not in ("output_projection", "ffn_hidden"))

@@ -1,5 +1,6 @@
 """Scores of a test set, tables and pictures."""
 
+import functools
 import json
 import re
 import shutil
@@ -10,15 +11,17 @@ import sacrebleu
 
 from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.evaluation.alignments import alignment_scores, read_alignments
+from keras_attn_zoo.runs import finished_run
 from keras_attn_zoo.runs.curves import curves
 from keras_attn_zoo.runs.drawing import draw_run
-from keras_attn_zoo.runs.finished_run import score_and_draw
 from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.scoring import score_run, training_summary
 from keras_attn_zoo.studies.table import read_results, results_table
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.training.run_log import read_log, read_steps
+
+score_again = functools.partial(finished_run.score_and_draw, pictures=False)
 
 
 @pytest.mark.every_backend
@@ -55,13 +58,13 @@ def test_sentences_with_an_empty_side_are_scored_and_counted(trained, corpus, tm
 def test_translations_that_are_not_those_of_the_scores_are_made_again(trained, corpus, tmp_path):
     """Lost ones, and others, as a crash between both files leaves them; nothing is done for those that fit."""
     run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
-    score_and_draw(run.path, corpus.test)
+    score_again(run.path, corpus.test)
     before, scores = run.hypotheses("test").read_text("utf-8"), run.scores.read_bytes()
-    score_and_draw(run.path, corpus.test, keep_scores=True)
+    score_again(run.path, corpus.test, keep_scores=True)
     assert run.scores.read_bytes() == scores
     for harm in (lambda path: path.write_text(before.replace("\n", " too\n", 1), "utf-8"), lambda path: path.unlink()):
         harm(run.hypotheses("test"))
-        score_and_draw(run.path, corpus.test, keep_scores=True)
+        score_again(run.path, corpus.test, keep_scores=True)
         assert run.hypotheses("test").read_text("utf-8") == before and run.has_translations("test")
 
 
@@ -70,7 +73,7 @@ def test_references_are_scored_once_for_several_searches_wherever_the_process_wa
     for name, killed in (("whole", False), ("killed", True)):
         run = RunFolder(shutil.copytree(trained, tmp_path / name))
         for tests in ({"one": text},) * killed + ({"one": text, "two": text},):
-            score_and_draw(run.path, corpus.test, keep_scores=True, tests=tests)
+            score_again(run.path, corpus.test, keep_scores=True, tests=tests)
         scores = run.read_scores()
         assert scores["one"]["loss"] == scores["two"]["loss"] and scores["two"]["free_running"]
         found.append({path.relative_to(run.path) for path in run.path.rglob("*")})
@@ -79,10 +82,10 @@ def test_references_are_scored_once_for_several_searches_wherever_the_process_wa
 
 def test_scores_of_a_run_that_was_then_trained_further_are_made_again(trained, corpus, tmp_path):
     run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
-    score_and_draw(run.path, corpus.test)
+    score_again(run.path, corpus.test)
     whole = run.read_scores()["test"]
     run.add_scores("test", {**whole, "perplexity": 1.0, "training": {**whole["training"], "steps": 6}})
-    score_and_draw(run.path, corpus.test, keep_scores=True)
+    score_again(run.path, corpus.test, keep_scores=True)
     again = run.read_scores()["test"]
     assert (again["perplexity"], again["training"]["steps"]) == (whole["perplexity"], whole["training"]["steps"])
 

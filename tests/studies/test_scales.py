@@ -80,18 +80,27 @@ def test_systems_whose_attention_is_read_from_different_layers_are_equally_deep(
     assert depths["transformer"] == {"smoke": 2, "small": 3, "paper": 6}[scale]
 
 
-# Seconds each, so that a worker takes them one by one.
+# Of one paper, two systems before every commit; at night all of all.
 @pytest.mark.parametrize(
-    "path", [pytest.param(path, id=path.stem, marks=pytest.mark.xdist_group(path.stem)) for path in RECIPES]
+    ("path", "count"),
+    [
+        pytest.param(RECIPES[0].with_stem("dang2023"), 2, id="two of dang2023"),
+        *(
+            pytest.param(path, None, id=path.stem, marks=[pytest.mark.xdist_group(path.stem), pytest.mark.slow])
+            for path in RECIPES
+        ),
+    ],
 )
 @pytest.mark.long
-def test_every_system_of_every_paper_runs_at_the_scale_smoke(path, tmp_path, capsys, monkeypatch):
+def test_every_system_of_every_paper_runs_at_the_scale_smoke(path, count, tmp_path, capsys, monkeypatch):
     # One sentence's attention of each run in place of three.
     monkeypatch.setattr(finished_run, "draw_run", functools.partial(finished_run.draw_run, count=1))
     known = recipe(path)
-    assert run_recipe(known, "A recipe.", ["--scale", "smoke", "--out", str(tmp_path)]) == 0
+    names = list(known.entries)[:count]
+    line = ["--scale", "smoke", "--out", str(tmp_path), *(["--systems", *names] if count else [])]
+    assert run_recipe(known, "A recipe.", line) == 0
     table = capsys.readouterr().out
-    assert all(f"\n| {name} " in table for name in known.entries)
+    assert all(f"\n| {name} " in table for name in names)
     assert "Scale smoke: tiny systems" in table
     pictures = known.at("smoke").pictures
     # Of the comparison, not of one of its runs.

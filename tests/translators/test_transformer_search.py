@@ -19,10 +19,7 @@ TEXTS = sorted(tiny.sentences("source")[:12], key=len)[::5]
 
 EVERY_STATE = tiny.EVERY_STATE
 GREEDY_AND_WIDE = ((1, 0.0), (12, 0.6))
-
-
-def one_backend(cases):
-    return [pytest.param(*case, marks=pytest.mark.one_backend) for case in cases]
+BY_DAY = (*EVERY_STATE, "latent")
 
 
 @functools.cache
@@ -66,9 +63,9 @@ def test_every_mechanism_of_a_decoder_is_here():
 @pytest.mark.parametrize(
     ("name", "beams", "alpha"),
     [
-        *((name, 4, 0.6) for name in EVERY_STATE),
-        *one_backend((name, 4, 0.6) for name in tiny.EVERY_MECHANISM if name not in EVERY_STATE),
-        # Greedy and wide searches at night: those of `test_beam_search.py` have all widths.
+        *((name, 4, 0.6) for name in BY_DAY),
+        # At night: `test_transformer_backbone.py` has all mechanisms, and `test_beam_search.py` all widths.
+        *(pytest.param(name, 4, 0.6, marks=pytest.mark.slow) for name in tiny.EVERY_MECHANISM if name not in BY_DAY),
         *(
             pytest.param(name, beams, alpha, marks=pytest.mark.slow)
             for name in EVERY_STATE

@@ -39,8 +39,18 @@ def failing(ids, error, first):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
-@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [
+        ("fit", KeyboardInterrupt),
+        ("predict", ZeroDivisionError),
+        *(
+            pytest.param(*which, marks=pytest.mark.slow)
+            for which in (("fit", ZeroDivisionError), ("predict", KeyboardInterrupt))
+        ),
+        *(pytest.param("evaluate", error, marks=pytest.mark.slow) for error in (ZeroDivisionError, KeyboardInterrupt)),
+    ],
+)
 def test_variables_are_whole_after_an_exception(ids, method, error):
     task = tiny.translator()
     task.compile(optimizer=keras.optimizers.SGD(0.1), sampler="greedy")

@@ -3,13 +3,14 @@ import os
 import struct
 import subprocess
 import sys
-import types
 import warnings
 from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.support.errors import UserError
@@ -295,8 +296,17 @@ def test_characters_without_a_font_are_said_once(tmp_path, caplog):
     assert not caplog.messages
 
 
-def test_fonts_of_single_scripts_are_used(monkeypatch):
-    fonts = [types.SimpleNamespace(name=name) for name in ("Noto Sans Bengali", "Comic Sans MS", "WenQuanYi Zen Hei")]
-    monkeypatch.setattr(canvas.font_manager.fontManager, "ttflist", fonts)
-    with canvas.style():
-        assert matplotlib.rcParams["font.family"] == ["DejaVu Sans", "WenQuanYi Zen Hei", "Noto Sans Bengali"]
+def test_fonts_of_single_scripts_are_tried_where_the_others_lack_a_character(monkeypatch, tmp_path):
+    installed = {"Noto Sans Bengali", "Comic Sans MS", "WenQuanYi Zen Hei"}
+    monkeypatch.setattr(canvas, "_installed_fonts", lambda: installed)
+    save, families = Figure.savefig, []
+
+    def watched(figure, *args, **kwargs):
+        families.append({family for text in figure.findobj(Text) for family in text.get_fontfamily()})
+        return save(figure, *args, **kwargs)
+
+    monkeypatch.setattr(Figure, "savefig", watched)
+    for word in ("a", "\ue000"):
+        plot_attention([[1.0]], [word], ["b"], tmp_path / "a.png")
+    few = {"DejaVu Sans", "WenQuanYi Zen Hei"}
+    assert families == [few, few, few | {"Noto Sans Bengali"}]

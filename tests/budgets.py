@@ -1,0 +1,74 @@
+"""What the tests of each folder may cost before every commit, in seconds of a processor.
+
+These are what they took on a machine on which `python -m tests` takes eight minutes on two cores; a folder that takes
+more than `FACTOR` times as much fails the run. Seconds of a processor hardly depend on what else a machine does. Who
+adds tests that need more makes others cheaper, or moves what a quicker test sees too to the night (`slow`).
+"""
+
+import collections
+import os
+
+import pytest
+
+FACTOR = 2.0
+# The first backend alone, unless a folder is tested under the others too.
+BUDGETS = {
+    "jax": {},
+    "tensorflow": {},
+    "torch": {},
+}
+NAME = "processor seconds"
+# Set where all tests run: `python -m tests`.
+KEPT = "ATTN_ZOO_TESTS_BUDGETS"
+
+
+def used():
+    """Seconds of a processor that this process and those it has waited for have taken."""
+    return sum(os.times()[:4])
+
+
+def excess(spent, budgets):
+    """A line for each folder that took more than its budget allows."""
+    told = "tests/{} took {:.0f} s of a processor; its budget is {} s (tests/budgets.py)"
+    allowed = {folder: budgets.get(folder, 1) for folder in spent}
+    over = [folder for folder in spent if spent[folder] > FACTOR * allowed[folder]]
+    return [told.format(folder, spent[folder], allowed[folder]) for folder in over]
+
+
+class Budgets:
+    """A plugin of pytest that adds up what tests take; workers of pytest-xdist send it with their reports."""
+
+    def __init__(self, backend):
+        self.backend, self.spent, self.last = backend, collections.Counter(), used()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self):
+        self.last = used()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item):
+        report = yield
+        now = used()
+        if item.get_closest_marker("slow") is None:
+            report.user_properties.append((NAME, now - self.last))
+        self.last = now
+        return report
+
+    def pytest_runtest_logreport(self, report):
+        parts = report.nodeid.split("::")[0].split("/")
+        folder = parts[1] if len(parts) > 2 else "*.py"
+        self.spent[folder] += sum(seconds for name, seconds in report.user_properties if name == NAME)
+
+    def pytest_terminal_summary(self, terminalreporter):
+        if os.environ.get(KEPT):
+            parts = (f"{folder} {seconds:.0f}" for folder, seconds in self.spent.most_common())
+            terminalreporter.section("seconds of a processor by folder")
+            terminalreporter.write_line(", ".join(parts))
+            for line in excess(self.spent, BUDGETS[self.backend]):
+                terminalreporter.write_line(line, red=True)
+
+    def pytest_sessionfinish(self, session):
+        over = os.environ.get(KEPT) and excess(self.spent, BUDGETS[self.backend])
+        # Of workers, the one process that starts them is told.
+        if over and not hasattr(session.config, "workerinput"):
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
