@@ -9,7 +9,7 @@ import pytest
 from keras import ops, tree
 
 from tests.layers.calls import BACKEND, assert_close, to_numpy
-from tests.layers.cases import BATCH, CASES, first_of_each
+from tests.layers.cases import BATCH, CASES, ONE_OF_EACH_BASE
 
 
 class Given:
@@ -144,13 +144,9 @@ def under_torch(given):
 RUN = {"jax": under_jax, "tensorflow": under_tensorflow, "torch": under_torch}[BACKEND]
 
 
-# Where programs are compiled, one of each class, every day.
-OF_CLASSES = first_of_each(lambda case, layer: (case.place, layer), [x for x in CASES if x.normalizer == "softmax"])
-
-
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=() if case in OF_CLASSES else (pytest.mark.slow_compiled,)) for case in CASES],
+    [pytest.param(case, marks=() if case in ONE_OF_EACH_BASE else (pytest.mark.slow_compiled,)) for case in CASES],
     ids=str,
 )
 def test_transformed_gradients(case):

@@ -34,17 +34,22 @@ def jitted(function):
 @pytest.mark.parametrize(
     ("query", "value", "arguments", "mask"),
     [
-        ((2, 4, 3, 8), (2, 4, 5, 8), {"attention_axes": 2}, None),
-        ((2, 4, 3, 8), (2, 4, 5, 8), {"attention_axes": -2}, (3, 5)),
-        ((2, 4, 3, 8), (2, 4, 5, 8), {"attention_axes": (2,)}, (2, 3, 5)),
         ((2, 4, 3, 8), (2, 4, 5, 8), {"attention_axes": 2}, (2, 4, 1, 3, 5)),
-        ((2, 4, 3, 8), (2, 6, 3, 8), {"attention_axes": 1}, None),
-        ((4, 3, 8), (5, 3, 8), {"attention_axes": 0}, (3, 4, 5)),
-        ((4, 3, 8), (5, 2, 8), {"attention_axes": (0, -2)}, None),
-        ((2, 4, 3, 8), (2, 7, 5, 6), {"output_shape": (3, 2)}, None),
         ((2, 5, 3, 4, 8), (2, 5, 3, 2, 8), {"attention_axes": (2, 3)}, (2, 3, 4, 3, 2)),
-        ((2, 5, 3, 4, 8), (2, 5, 3, 2, 8), {"attention_axes": (3, 2)}, None),
         ((2, 5, 8), (2, 6, 8), {"output_shape": (3, 2), "sliding_window": 2}, (2, 5, 6)),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow_compiled)
+            for case in (
+                ((2, 4, 3, 8), (2, 4, 5, 8), {"attention_axes": 2}, None),
+                ((2, 4, 3, 8), (2, 4, 5, 8), {"attention_axes": -2}, (3, 5)),
+                ((2, 4, 3, 8), (2, 4, 5, 8), {"attention_axes": (2,)}, (2, 3, 5)),
+                ((2, 4, 3, 8), (2, 6, 3, 8), {"attention_axes": 1}, None),
+                ((4, 3, 8), (5, 3, 8), {"attention_axes": 0}, (3, 4, 5)),
+                ((4, 3, 8), (5, 2, 8), {"attention_axes": (0, -2)}, None),
+                ((2, 4, 3, 8), (2, 7, 5, 6), {"output_shape": (3, 2)}, None),
+                ((2, 5, 3, 4, 8), (2, 5, 3, 2, 8), {"attention_axes": (3, 2)}, None),
+            )
+        ),
     ],
 )
 def test_axes(query, value, arguments, mask):

@@ -5,6 +5,7 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.layers import LatentAlignmentHead, get_attention
+from tests.layers.cases import ONE_OF_EACH_BASE
 from tests.layers.references import ATTENTIONS
 
 # So long that what grows with the length alone, and the weights, are little beside an array of all pairs.
@@ -37,7 +38,17 @@ def bytes_of(function, *inputs):
     return jax.jit(function).lower(*inputs).compile().memory_analysis().temp_size_in_bytes
 
 
-@pytest.mark.parametrize("name", [name for name in ATTENTIONS if "cross" in ATTENTIONS[name].places])
+OF_BASES = {case.name for case in ONE_OF_EACH_BASE if case.cross}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in OF_BASES else pytest.mark.slow)
+        for name in ATTENTIONS
+        if "cross" in ATTENTIONS[name].places
+    ],
+)
 def test_memory_does_not_grow_as_target_by_source_by_width(name):
     layer = get_attention(name, place="cross", width=WIDTH, num_heads=2)
     shapes = 2 * [(BATCH, LENGTH, WIDTH)]
