@@ -28,7 +28,7 @@ OUTCOMES = ("passed", "failed", "error", "skipped")
 WORKERS = ("-n", "2", "--dist", "loadgroup")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1"}
 STYLE = (("ruff", "check", "."), ("ruff", "format", "--check", "."))
-# Skipped if not installed.
+# Beside the tests of the first backend; skipped if not installed.
 TYPES = ("mypy",)
 # Names the folder of what tests make once for all.
 SHARED_FILES = "ATTN_ZOO_TESTS_SHARED"
@@ -101,13 +101,13 @@ def main(arguments):
     options, arguments = parse(arguments)
     rows, slowest, total = [], [], dict.fromkeys(OUTCOMES, 0)
     began = time.monotonic()
-    for command in (*STYLE, TYPES):
-        if command == TYPES and importlib.util.find_spec("mypy") is None:
-            rows.append((" ".join(command), "skipped: not installed", 0))
-            continue
+    for command in STYLE:
         status, _ = run([sys.executable, "-m", *command], os.environ)
         rows.append((" ".join(command), "passed" if status == 0 else "FAILED", status))
-    with tempfile.TemporaryDirectory() as shared:
+    with tempfile.TemporaryDirectory() as shared, tempfile.TemporaryFile("w+") as of_types:
+        types = importlib.util.find_spec("mypy") and subprocess.Popen(
+            [sys.executable, "-m", *TYPES], cwd=ROOT, stdout=of_types, stderr=subprocess.STDOUT
+        )
         folders = {"JAX_COMPILATION_CACHE_DIR": str(Path(shared) / "programs"), SHARED_FILES: shared}
         for backend in options.backend:
             print(f"\n=== {backend} ===", flush=True)
@@ -124,6 +124,13 @@ def main(arguments):
                 status = status or 1
             rows.append((backend, f"{text} in {time.monotonic() - started:.0f} s", status))
             slowest += [(seconds, backend, test) for seconds, test in durations(lines)]
+        if types:
+            status = types.wait()
+            of_types.seek(0)
+            print(f"\n=== {TYPES[0]} ===\n{of_types.read()}", flush=True)
+            rows.append((TYPES[0], "passed" if status == 0 else "FAILED", status))
+        else:
+            rows.append((TYPES[0], "skipped: not installed", 0))
         for name, command in AT_NIGHT.items() if options.all else ():
             print(f"\n=== {name} ===", flush=True)
             environment = {**os.environ, **ONE_THREAD, "KERAS_BACKEND": "jax", **folders}

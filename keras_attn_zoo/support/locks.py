@@ -17,6 +17,8 @@ from keras_attn_zoo.support.files import PathLike, kind_of, reason_of, shown, wr
 _LOG = logging.getLogger(__name__)
 # What file systems without locks answer.
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
+# More often in a row than other processes remove a folder.
+_REMOVED_OFTEN = 100
 
 
 class InUseError(UserError):
@@ -54,7 +56,7 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False, deadline: 
     path = folder / name
     # Without its fallback, the lock of a process that has ended never stays.
     lock = FileLock(path, on_acquired=_name_holder, fallback_to_soft=False)
-    said = False
+    said, removed = False, 0
     while True:
         made = [one for one in (folder, *folder.parents) if kind_of(one) is None]
         try:
@@ -63,9 +65,12 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False, deadline: 
             break
         except Timeout:
             pass
-        except FileNotFoundError:
-            # Another process has just removed the folder that it created for its lock.
-            continue
+        except FileNotFoundError as error:
+            # Another process has just removed the folder that it created for its lock; in /proc, none can be made.
+            removed += 1
+            if removed < _REMOVED_OFTEN:
+                continue
+            raise write_failed(path, error) from None
         except OSError as error:
             # Through a link, a file elsewhere would be overwritten.
             if path.is_symlink():

@@ -62,7 +62,13 @@ def test_a_model_with_dropout_in_a_scope(name, mode):
     ],
     ids=lambda scope: scope["mode"],
 )
-@pytest.mark.parametrize("name", ["multi_head", "previous_context", "expanded_key_value_1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "expanded_key_value_1",
+        *(pytest.param(name, marks=pytest.mark.slow_compiled) for name in ("multi_head", "previous_context")),
+    ],
+)
 def test_dropout_in_a_scope(name, scope):
     """The backward pass has the dropout of the forward pass, and every step one of its own."""
     wanted = trained(name, dropout=0.4, seed=1)

@@ -52,9 +52,11 @@ def test_int8_translates_as_under_pytorch(of_int8):
     archive.check_translations(archive.load(of_int8), of_int8)
 
 
-def test_it_is_quantised(task):
+@pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer], ids=["rnn", "transformer"])
+def test_it_is_quantised(body):
+    small = tiny.translator(body=body, encoder_layers=1, decoder_layers=1)
     sources, targets = PAIRS.values()
-    before = np.array([one.log_prob for one in task.score(sources, targets)])
-    task.quantize("int8")
-    after = np.array([one.log_prob for one in task.score(sources, targets)])
+    before = np.array([one.log_prob for one in small.score(sources, targets)])
+    small.quantize("int8")
+    after = np.array([one.log_prob for one in small.score(sources, targets)])
     assert 0 < np.abs(after / before - 1).max() < 0.05

@@ -24,9 +24,18 @@ def assert_same_weights(first, second):
         np.testing.assert_array_equal(keras.ops.convert_to_numpy(a.value), keras.ops.convert_to_numpy(b.value))
 
 
-@pytest.mark.slow_compiled
-@pytest.mark.parametrize("policy", ["mixed_float16", "float16", "mixed_bfloat16", "bfloat16"])
-@pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer], ids=["rnn", "transformer"])
+EVERY_POLICY = [
+    (body, policy)
+    for body in (tiny.backbone, tiny.transformer)
+    for policy in ("mixed_float16", "float16", "mixed_bfloat16", "bfloat16")
+]
+BY_DAY = [(tiny.backbone, "mixed_bfloat16"), (tiny.transformer, "float16")]
+
+
+@pytest.mark.parametrize(
+    ("body", "policy"),
+    [pytest.param(*which, marks=() if which in BY_DAY else pytest.mark.slow) for which in EVERY_POLICY],
+)
 def test_a_preset_translates_in_every_dtype_policy(tmp_path, body, policy):
     tiny.translator(body=body).save_to_preset(tmp_path / "preset")
     first = Translator.from_preset(tmp_path / "preset")
@@ -158,14 +167,8 @@ def test_tensorflow_is_out_of_reach():
         import tensorflow  # noqa: F401
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name == tiny.EVERY_STATE[1] else pytest.param(name, marks=pytest.mark.slow_compiled)
-        for name in tiny.SHARED
-    ],
-)
-@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.parametrize("name", tiny.SHARED)
 def test_another_backends_preset_translates_alike(name):
     folder = of_another_backend("tests.tiny", "save_with_translations")
     expected = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))

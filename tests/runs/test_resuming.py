@@ -177,7 +177,8 @@ def test_what_a_run_relies_on_is_looked_at_before_it_goes_on(run, corpus, monkey
 @pytest.mark.parametrize("how", [pytest.param("deleted", marks=pytest.mark.slow), "cut"])
 def test_prepared_text_that_was_damaged_is_made_again_or_refused(run, corpus, whole, tmp_path, how):
     names = sorted(path.relative_to(run.path) for path in (run.path / "data").rglob("*") if path.is_file())
-    for number, name in enumerate(names):
+    # By day, a few of them.
+    for number, name in enumerate(names if how == "deleted" else names[::3]):
         copy = shutil.copytree(run.path, tmp_path / str(number))
         damage(copy / name, how)
         try:

@@ -102,7 +102,8 @@ def test_every_system_of_every_paper_runs_at_the_scale_smoke(path, count, tmp_pa
     table = capsys.readouterr().out
     assert all(f"\n| {name} " in table for name in names)
     assert "Scale smoke: tiny systems" in table
-    pictures = known.at("smoke").pictures
+    # Some are of systems that are not among the two.
+    pictures = {"curves.png": ""} if count else known.at("smoke").pictures
     # Of the comparison, not of one of its runs.
     of_pair = known.folder_of(tmp_path, known.first_pair)
     assert pictures and {path.name for path in of_pair.glob("*.png")} >= pictures.keys()
