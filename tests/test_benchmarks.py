@@ -24,14 +24,21 @@ ARGUMENTS = {
     "gpu": f"--systems transformer ran-all --batch 2 --largest 4 --length 3 --vocabulary 20 --steps 1 {SMALL}",
     "translate": f"--systems transformer --batch 2 --beams 1 2 --length 3 --vocabulary 20 --repeats 1 {SMALL}",
 }
+BY_DAY = {("layers", "bfloat16"), ("train", "float32")}
 
 
 def test_all_benchmarks_are_here():
     assert {path.stem for path in BENCHMARKS.glob("*.py")} == {*ARGUMENTS, "measure", "memory", "products", "start"}
 
 
-@pytest.mark.parametrize("precision", [pytest.param("float32", marks=pytest.mark.slow), "bfloat16"])
-@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [
+        pytest.param(name, precision, marks=() if (name, precision) in BY_DAY else pytest.mark.slow)
+        for name in ARGUMENTS
+        for precision in ("float32", "bfloat16")
+    ],
+)
 @pytest.mark.long
 def test_a_benchmark_prints_its_table(name, precision, monkeypatch, capsys):
     """What it measures is computed in the precision that its table names, whatever else stands in float32."""

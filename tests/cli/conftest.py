@@ -8,7 +8,9 @@ import pytest
 
 from keras_attn_zoo import cli
 from keras_attn_zoo.cli import commands, process
+from keras_attn_zoo.runs import finished_run
 from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.runs.run_folder import RunFolder
 
 SENTENCES = ["rot haus", "hund geht blau", "katze"]
 
@@ -62,3 +64,16 @@ def left(monkeypatch):
 def any_preset(monkeypatch):
     """Have copies of a run loaded, whatever system they stand for."""
     monkeypatch.setattr("keras_attn_zoo.runs.loading.check_own_preset", lambda run: None)
+
+
+@pytest.fixture
+def no_pictures_of_runs(monkeypatch):
+    """Have no run drawn, only what is compared: drawing takes longer than the rest of a command."""
+
+    def draw(folder, translator, text, **options):
+        path = RunFolder(folder).picture("curves")
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        return [path]
+
+    monkeypatch.setattr(finished_run, "draw_run", draw)

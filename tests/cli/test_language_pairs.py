@@ -39,7 +39,7 @@ LINE = ["--out", "out", "--pair", "all", "--max-tokens", "40"]
 
 
 @pytest.fixture
-def recipe(trained, any_preset, tmp_path, monkeypatch, capsys):
+def recipe(trained, any_preset, no_pictures_of_runs, tmp_path, monkeypatch, capsys):
     """Run the recipe on a built-in text; a system is trained by a copy of a run, unless it is made to fail."""
     seen = []
     failing = []

@@ -34,7 +34,7 @@ RECIPE = Recipe(
 
 
 @pytest.fixture
-def recipe(trained, any_preset, tmp_path, monkeypatch, capsys):
+def recipe(trained, any_preset, no_pictures_of_runs, tmp_path, monkeypatch, capsys):
     """Run the recipe; a system is trained by a copy of a run, unless it is made to fail."""
     seen = {}
 

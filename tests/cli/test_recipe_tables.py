@@ -56,7 +56,7 @@ def copy_of_text(trained, folder, system, corpus):
 
 
 @pytest.fixture
-def recipe(trained, any_preset, tmp_path, monkeypatch, capsys):
+def recipe(trained, any_preset, no_pictures_of_runs, tmp_path, monkeypatch, capsys):
     """Run the recipe; a system is trained by a copy of a run."""
     make_text(tmp_path / "text")
     seen = []

@@ -291,6 +291,7 @@ def test_config_round_trip(case):
 
 
 @pytest.mark.long
+@pytest.mark.slow_compiled
 def test_weights_of_another_backend():
     """Law 8: weights saved under another backend arrive whole; by law 1 they give the same outputs there."""
     folder = of_another_backend("tests.layers.cases", "save_weights")

@@ -25,6 +25,7 @@ score_again = functools.partial(finished_run.score_and_draw, pictures=False)
 
 
 @pytest.mark.every_backend
+@pytest.mark.slow_compiled
 def test_scores_are_those_of_the_written_files(trained, corpus):
     run = RunFolder(trained)
     scores = run.read_scores()["test"]

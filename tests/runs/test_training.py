@@ -43,6 +43,7 @@ def numbers(folder):
 
 
 @pytest.mark.every_backend
+@pytest.mark.slow_compiled
 def test_run_folder_holds_everything(trained, corpus):
     run = RunFolder(trained)
     assert run.system() == TINY
@@ -69,7 +70,7 @@ def test_a_round_reports_the_mean_over_its_tokens(trained):
     "stop_at",
     [
         1,
-        pytest.param(7, marks=[pytest.mark.every_backend, *([pytest.mark.slow] if BACKEND == "tensorflow" else [])]),
+        pytest.param(7, marks=[pytest.mark.every_backend, pytest.mark.slow_compiled]),
     ],
 )
 @pytest.mark.long

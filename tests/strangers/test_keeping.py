@@ -31,7 +31,7 @@ from tests.weights import fill_weights
 # By day under PyTorch, which compiles nothing; at night under all.
 pytestmark = [pytest.mark.long, pytest.mark.slow_compiled]
 
-KEPT = [("functional", "float32"), ("sequential", "mixed_bfloat16"), ("subclassed", "layers_in_bfloat16")]
+KEPT = [("functional", "float32"), ("subclassed", "layers_in_bfloat16")]
 NIGHTLY = [(family, name) for family in FAMILIES for name in PRECISIONS if (family, name) not in KEPT]
 every_model = pytest.mark.parametrize(
     ("family", "name"), [*KEPT, *(pytest.param(*which, marks=pytest.mark.slow) for which in NIGHTLY)]

@@ -253,7 +253,7 @@ def test_translator_learns(arguments):
 @pytest.mark.parametrize(
     "arguments",
     [
-        {},
+        pytest.param({}, marks=pytest.mark.slow_compiled),
         pytest.param(
             {"body": tiny.transformer, "dropout": 0.0},
             marks=[pytest.mark.long, pytest.mark.slow_compiled],
