@@ -20,7 +20,7 @@ class Place:
     file: str
     old: str
     new: str
-    backend: str = "jax"
+    backend: str = "torch"
 
     def broken(self, text):
         """The text of the file with the break in it."""
@@ -155,6 +155,7 @@ PLACES = (
         "keras_attn_zoo/kernels/pair_recurrence.py",
         "return to_query, to_plain, -to_energies,",
         "return to_query, to_plain, to_energies,",
+        "jax",
     ),
     Place(
         "pair survives a row with nothing to attend",
@@ -162,6 +163,7 @@ PLACES = (
         "keras_attn_zoo/kernels/pair_recurrence.py",
         'left = ops.where(_leaves(at["real"], turned), _mapped(context, turned) + bias, first)',
         "left = _mapped(context, turned) + bias",
+        "jax",
     ),
     Place(
         "gradient of the normaliser doubled on the source side",
@@ -169,6 +171,7 @@ PLACES = (
         "keras_attn_zoo/kernels/gradients.py",
         "right_exp * ops.matmul(ops.transpose(ratio, (0, 2, 1)), left_exp)",
         "2 * right_exp * ops.matmul(ops.transpose(ratio, (0, 2, 1)), left_exp)",
+        "jax",
     ),
     Place(
         "guarded gradient misses the source side",
@@ -176,6 +179,7 @@ PLACES = (
         "keras_attn_zoo/kernels/gradients.py",
         "return ops.sum(share, axis=2), ops.sum(share, axis=1)",
         "return ops.sum(share, axis=2), 0 * ops.sum(share, axis=1)",
+        "jax",
     ),
     Place(
         "straight-through gradient is lost",
@@ -197,6 +201,7 @@ PLACES = (
         "keras_attn_zoo/kernels/gradients.py",
         "1.0 - label_smoothing + share, share)",
         "1.0 - label_smoothing, share)",
+        "jax",
     ),
     Place(
         "loss counts padding",
@@ -268,6 +273,7 @@ PLACES = (
         "keras_attn_zoo/kernels/loops.py",
         "sums = sums + before",
         "sums = sums + 0 * before",
+        "jax",
     ),
     Place(
         "cache under TensorFlow overwrites what comes after",
@@ -283,6 +289,7 @@ PLACES = (
         "keras_attn_zoo/layers/base/self_attention_steps.py",
         'context = ops.where(memory["index"] < memory["positions"].shape[0], context, float("nan"))',
         "pass",
+        "jax",
     ),
     Place(
         "dropout noise of steps is ignored",
@@ -318,6 +325,7 @@ PLACES = (
         "keras_attn_zoo/kernels/gradients.py",
         "_project(upstream, ops.sqrt(weights))",
         "_project(upstream, weights)",
+        "jax",
     ),
     Place(
         "Gaussian of local attention is too wide",

@@ -5,7 +5,6 @@ import json
 import logging
 import shutil
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -32,7 +31,6 @@ from keras_attn_zoo.training.resumable_state import ResumableState
 from keras_attn_zoo.training.run_log import RunLog, read_log, read_steps
 from tests.tiny_run import TINY, interrupted_after
 
-BACKEND = keras.config.backend()
 NUMBERS = ("loss", "perplexity", "accuracy", "gradient_norm", "tokens", "learning_rate")
 
 

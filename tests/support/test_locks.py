@@ -56,6 +56,13 @@ def test_the_lock_of_a_process_that_has_ended_is_taken_over(tmp_path):
             assert json.loads((tmp_path / "run" / ".lock").read_text())["host"] == os.uname().nodename
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder in which none can be made")
+def test_a_folder_that_cannot_be_made_is_not_tried_for_ever():
+    """The system answers as if another process had just removed it."""
+    with pytest.raises(UserError, match="cannot write /proc/new"), locked("/proc/new", wait=True):
+        pass
+
+
 def test_a_lock_that_is_a_link_overwrites_nothing(tmp_path):
     (tmp_path / "precious").write_text("kept")
     (tmp_path / "run").mkdir()
