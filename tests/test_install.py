@@ -102,6 +102,7 @@ score_text(["a"], ["a"], ["rouge1"])
 """
 
 
+@pytest.mark.long
 def test_what_is_missing_is_named_with_the_line_that_installs_it():
     messages = {
         "kaz.Translator": "keras_attn_zoo.translators needs keras-hub, sentencepiece",
@@ -150,6 +151,7 @@ def test_a_missing_backend_is_named_with_the_line_that_installs_it():
     )
 
 
+@pytest.mark.long
 def test_the_only_backend_there_is_need_not_be_chosen(tmp_path):
     # As at a user's: TensorFlow cannot be found, and Keras has written its default there.
     (tmp_path / "keras.json").write_text(json.dumps({"backend": "tensorflow"}))

@@ -149,6 +149,7 @@ def test_steps_equal_numpy(name):
             assert not found[:, len(source) :].any()
 
 
+@pytest.mark.long
 @pytest.mark.one_backend
 @pytest.mark.parametrize(("place", "name"), EVERY_MECHANISM)
 def test_search_by_steps_equals_recomputation(place, name):

@@ -77,6 +77,7 @@ def test_a_lock_holds_on_a_full_disk(tmp_path, monkeypatch):
         pass
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full device")
 def test_a_full_disk_names_standard_output(capsys, monkeypatch):
     with open("/dev/full", "w") as full:

@@ -128,6 +128,7 @@ def text_files(tmp_path):
     return files
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["entropy", "weights", "divergence"])
 def test_pictures_of_layers(attn_zoo, transformers, text_files, trained, tmp_path, name):
     output = tmp_path / f"{name}.png"
@@ -170,6 +171,7 @@ def test_weights_of_layers_that_no_model_has(attn_zoo, transformers, text_files,
     assert "no model has layer 7 or 8" in attn_zoo("plot", "weights", transformers[0], *arguments)[2]
 
 
+@pytest.mark.long
 def test_matrices_and_self_attention(attn_zoo, transformers, tmp_path):
     plain, gaussian = transformers
     sentence = tiny.sentences("source")[0]

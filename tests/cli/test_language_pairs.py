@@ -98,6 +98,7 @@ def test_the_sum_of_plans_is_of_the_pairs_that_have_one(recipe, monkeypatch):
     assert output.endswith("\nTime left for 1 language pair: 1:00, at most.\n")
 
 
+@pytest.mark.long
 def test_each_pair_has_the_systems_of_its_tables_and_its_settings(recipe, tmp_path):
     status, _, error = recipe("--embedded")
     assert status == 0, error
@@ -116,6 +117,7 @@ def test_only_systems_that_were_named(recipe):
     assert [path for path, _ in recipe.seen] == ["second", "tr-en/second"]
 
 
+@pytest.mark.long
 def test_a_pair_that_fails_stops_no_other(recipe, tmp_path):
     recipe.failing += ["rnn", "second", "drawn"]
     status, _, error = recipe("--embedded")
@@ -200,6 +202,7 @@ def test_gold_links_go_to_the_pairs_that_the_tables_have_them_of(recipe, monkeyp
     assert status == 2 and "ro-en: the paper's tables have no alignments of these systems" in error
 
 
+@pytest.mark.long
 def test_tables_of_the_pairs_that_there_are(recipe, tmp_path):
     """And the backend is that of the runs of any pair."""
     status, _, error = recipe("--table-only")

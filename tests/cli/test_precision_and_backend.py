@@ -211,6 +211,7 @@ def filled_pages(backend, job, prepare, run):
     return list(map(int, done.stdout.split()))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
 @pytest.mark.parametrize("backend", ["tensorflow", "torch"])
 def test_large_arrays_that_are_freed_are_kept(backend):

@@ -108,6 +108,7 @@ def test_a_system_that_fails_stops_no_other_and_is_named_at_the_end(recipe, fail
     assert ("Traceback" in error) == isinstance(failure, RuntimeError)
 
 
+@pytest.mark.long
 def test_a_later_call_keeps_the_results_of_earlier_ones(recipe, tmp_path):
     """Of its systems alone, of one that fails, and of one that would change a run."""
 
@@ -133,6 +134,7 @@ def test_a_later_call_keeps_the_results_of_earlier_ones(recipe, tmp_path):
     assert rows() == ["plain", "plain-seed=2", "rnn-seed=1", "rnn-seed=2"]
 
 
+@pytest.mark.long
 def test_a_damaged_run_or_a_copy_keeps_no_other_from_the_results(recipe, tmp_path):
     assert recipe("--seeds", 1, 2)[0] == 0
     out = tmp_path / "out"
@@ -221,6 +223,7 @@ def runs_and_baselines(folder):
     return {one["run"]: one["baseline"] for one in content(folder)["runs"]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("settings", "grid", "values"),
     [
@@ -246,6 +249,7 @@ def test_results_keep_runs_that_need_other_settings_of_their_call(recipe, tmp_pa
         assert one["settings"]["seed"] == RunFolder(out / one["run"]).system().seed
 
 
+@pytest.mark.long
 def test_runs_that_cannot_join_the_results_are_named(recipe, tmp_path):
     """Their records stay: they may join later ones."""
     out = tmp_path / "out"
@@ -269,6 +273,7 @@ def test_runs_that_cannot_join_the_results_are_named(recipe, tmp_path):
     assert [one["run"] for one in content(out)["left_out"]] == [f"rnn-dropout={value}" for value in (0.1, 0.2, 0.3)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("results", [True, False])
 def test_a_table_alone_finds_runs_of_other_seeds_and_of_a_grid(recipe, tmp_path, results):
     """Whether or not results name them; beside a run of the own name if there are none; not if others are asked for."""
@@ -299,6 +304,7 @@ def test_a_table_alone_finds_runs_of_other_seeds_and_of_a_grid(recipe, tmp_path,
     assert list(runs_and_baselines(out)) == ["rnn"]
 
 
+@pytest.mark.long
 def test_pictures_have_the_runs_of_earlier_calls(recipe, monkeypatch):
     """Those of a grid too, of which the first values are drawn."""
     drawn = []

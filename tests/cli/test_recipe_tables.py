@@ -87,6 +87,7 @@ def cells(folder):
     return [cell.strip() for cell in line.strip("|").split("|")][1:]
 
 
+@pytest.mark.long
 def test_dev_text_gold_links_and_language_pairs(recipe, tmp_path):
     out = tmp_path / "out"
     status, output, _ = recipe("--bitext", "text/test.bitext", "--gold", "text/test.gold")
@@ -253,6 +254,7 @@ def test_the_text_of_earlier_runs_must_be_given_again(trained, tmp_path, monkeyp
     assert "has runs of another text, a, b: give it again, or another --out." in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_systems_of_the_tables_that_were_not_trained_are_named(recipe, monkeypatch, tmp_path):
     """Those of the language pair of the call; `all` trains every one."""
     rows = [Line(name, entry=name) for name in ("rnn", "second")] + [Line("third", entry="third", pair="tr-en")]

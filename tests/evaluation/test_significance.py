@@ -63,6 +63,7 @@ def test_a_text_of_one_sentence_says_nothing(test):
     assert found["b"].p_value == 1.0 and found["b"].score == pytest.approx(100)
 
 
+@pytest.mark.long
 def test_bootstrap_is_that_of_sacrebleu_and_one_sided(monkeypatch):
     """Independently: how often the resampled difference is as far from its mean, on the side that was seen."""
     references, first, second = _texts(80, 80, of_second=0.16)

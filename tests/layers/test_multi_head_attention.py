@@ -130,6 +130,7 @@ def test_lora(name, tmp_path):
     np.testing.assert_allclose(again.predict(inputs, verbose=0), after, atol=2e-6)
 
 
+@pytest.mark.long
 @pytest.mark.one_backend
 @pytest.mark.parametrize("name", PROJECTING)
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")

@@ -47,16 +47,19 @@ def test_it_trains_and_keeps_what_it_has_learned(task, name, tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("of_int8", ["rnn_int8", "transformer_int8"])
-def test_int8_translates_as_under_pytorch(of_int8):
-    archive.check_translations(archive.load(of_int8), of_int8)
-
-
-@pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer], ids=["rnn", "transformer"])
-def test_it_is_quantised(body):
-    small = tiny.translator(body=body, encoder_layers=1, decoder_layers=1)
-    sources, targets = PAIRS.values()
-    before = np.array([one.log_prob for one in small.score(sources, targets)])
-    small.quantize("int8")
-    after = np.array([one.log_prob for one in small.score(sources, targets)])
-    assert 0 < np.abs(after / before - 1).max() < 0.05
+@pytest.mark.parametrize(
+    ("of_int8", "arguments"),
+    [
+        ("rnn_int8", {"cross_attention": "coverage"}),
+        ("transformer_int8", {"body": tiny.transformer, "tie_embeddings": "target"}),
+    ],
+)
+def test_it_is_quantised_and_translates_as_under_pytorch(of_int8, arguments):
+    kept = archive.load(of_int8)
+    archive.check_translations(kept, of_int8)
+    made = tiny.translator(seed=5, **arguments)
+    made.quantize("int8")
+    for ours, theirs in zip(made.get_weights(), kept.get_weights(), strict=True):
+        assert ours.dtype == theirs.dtype
+        # Where two integers are as near, one backend takes the one and another the other.
+        np.testing.assert_allclose(ours.astype("float32"), theirs, rtol=1e-6, atol=ours.dtype == "int8")

@@ -169,6 +169,7 @@ def test_a_part_that_does_not_fit_is_not_saved_into_a_preset(plain_preset, tmp_p
     assert Translator.from_preset(folder).backbone.get_config()["hidden_dim"] == 9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "joint"),
     [

@@ -110,6 +110,7 @@ def put(preset, name, kind):
     KINDS[kind](preset / name, outside)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", [*CONFIGS, WEIGHTS, *ASSETS])
 def test_no_class_reads_what_is_no_file_of_the_preset(preset, name, kind):
@@ -181,6 +182,7 @@ def test_kerashubs_own_classes_do_not_read_it_either(preset, name, kind):
             cls.from_preset(str(preset))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["pipe", "sparse", "link out"])
 @pytest.mark.parametrize("index", [True, False])
 def test_weights_in_several_files(preset, kind, index):

@@ -224,6 +224,7 @@ def at(monkeypatch, port):
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", endpoint)
 
 
+@pytest.mark.long
 def test_a_process_that_has_used_nothing_of_the_hub(saved):
     with socket.create_server(("127.0.0.1", 0)) as server:
         host = f"127.0.0.1:{server.getsockname()[1]}"

@@ -177,6 +177,7 @@ def test_what_was_loaded_in_int8_can_be_kept_in_every_way(body, tmp_path):
         np.testing.assert_array_equal(log_probs(other), expected)
 
 
+@pytest.mark.long
 @pytest.mark.one_backend
 def test_filters_choose_and_a_second_call_takes_the_rest():
     translator = tiny.translator(body=tiny.transformer)
@@ -189,6 +190,7 @@ def test_filters_choose_and_a_second_call_takes_the_rest():
     assert len(int8_layers(translator)) == TRANSFORMER_INT8
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tie", [pytest.param("target", marks=pytest.mark.slow), "all"])
 def test_an_output_that_shares_its_matrix_is_quantized_too(tie, tmp_path):
     translator = tiny.translator(joint=True, body=tiny.transformer, length=24, tie_embeddings=tie)
@@ -205,6 +207,7 @@ def test_an_output_that_shares_its_matrix_is_quantized_too(tie, tmp_path):
     np.testing.assert_allclose(log_probs(again), log_probs(translator), rtol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "body", [tiny.backbone, pytest.param(tiny.transformer, marks=pytest.mark.slow)], ids=["rnn", "transformer"]
 )

@@ -32,6 +32,7 @@ EVERY_POLICY = [
 BY_DAY = [(tiny.backbone, "mixed_bfloat16"), (tiny.transformer, "float16")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "policy"),
     [pytest.param(*which, marks=() if which in BY_DAY else pytest.mark.slow) for which in EVERY_POLICY],
@@ -61,6 +62,7 @@ def test_a_model_computes_in_floating_point(tmp_path, policy):
             body(dtype=policy)
 
 
+@pytest.mark.long
 @pytest.mark.one_backend
 @pytest.mark.parametrize("cls", [Translator, keras_hub.models.Seq2SeqLM], ids=["ours", "hub"])
 def test_a_preset_is_searched_as_it_was(tmp_path, cls, caplog):

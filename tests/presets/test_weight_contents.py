@@ -70,6 +70,7 @@ def loop(file, name, secret, other):
     file[f"{name.split('/')[0]}/loop"] = file["/"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "preset, scales", [("float32", False), ("int8", False), ("int8", True)], indirect=["preset"], ids=str
 )
@@ -133,6 +134,7 @@ def test_a_small_file_cannot_claim_a_large_matrix(preset):
         Translator.from_preset(preset)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "initializer",
     [

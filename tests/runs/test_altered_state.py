@@ -115,6 +115,7 @@ ALTERED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ALTERED)
 def test_what_no_training_saves_is_refused(run, trained, corpus, name):
     change, message = ALTERED[name]

@@ -193,6 +193,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", COMMANDS)
 def test_damaged_files_of_a_run_are_one_line_in_every_command(run, capsys, name, monkeypatch):
     monkeypatch.chdir(run.path.parent)

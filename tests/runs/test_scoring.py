@@ -56,6 +56,7 @@ def test_sentences_with_an_empty_side_are_scored_and_counted(trained, corpus, tm
     assert f"2 of {len(text.pairs)} gaps sentences have an empty side" in caplog.text
 
 
+@pytest.mark.long
 def test_translations_that_are_not_those_of_the_scores_are_made_again(trained, corpus, tmp_path):
     """Lost ones, and others, as a crash between both files leaves them; nothing is done for those that fit."""
     run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
@@ -69,6 +70,7 @@ def test_translations_that_are_not_those_of_the_scores_are_made_again(trained, c
         assert run.hypotheses("test").read_text("utf-8") == before and run.has_translations("test")
 
 
+@pytest.mark.long
 def test_references_are_scored_once_for_several_searches_wherever_the_process_was_killed(trained, corpus, tmp_path):
     text, found = ParallelText(corpus.splits.valid[:4]), []
     for name, killed in (("whole", False), ("killed", True)):
@@ -113,6 +115,7 @@ def test_curves_of_folders_of_one_name(trained, tmp_path):
     assert list(curves([trained])) == [trained.name]
 
 
+@pytest.mark.long
 def test_pictures_stand_in_the_folder(trained, corpus, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(trained, folder)

@@ -47,6 +47,7 @@ def run(request, tmp_path_factory):
     return train_system(system, text, tmp_path_factory.mktemp(request.param) / "run"), text
 
 
+@pytest.mark.long
 def test_a_run_is_scored_by_its_task_and_marks_what_differs(run, tmp_path):
     """What is long is read as far as it goes; references count whole."""
     run, text = run
@@ -86,6 +87,7 @@ def test_the_folder_knows_its_task_and_its_text(run):
         corpus_from_description({**run.corpus(), "task": "x"})
 
 
+@pytest.mark.long
 def test_pictures_show_the_words_that_were_read(run):
     run, text = run
     translator = load_translator(run.path)

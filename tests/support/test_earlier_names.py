@@ -31,6 +31,7 @@ def in_a_new_process(code, *options):
     return done.stdout, done.stderr
 
 
+@pytest.mark.long
 def test_what_a_program_of_version_0_1_imports():
     said, _ = in_a_new_process(
         "import keras_attn_zoo as kaz, keras_attn_zoo.models, keras\n"

@@ -145,6 +145,7 @@ def expected(task, ids):
     return outputs, -sum(sum(one) for one in pairs) / weights.sum()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 def test_text_in_any_form_gives_what_its_ids_give(task, ids, expected, form):
     outputs, loss = expected

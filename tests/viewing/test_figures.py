@@ -80,6 +80,7 @@ def test_shades_of_small_numbers_beside_a_large_one(drawn, tmp_path):
     assert texts == {"0.00": "black", "0.25": "black", "0.36": "white", "1.00": "white"}
 
 
+@pytest.mark.long
 def test_long_rows_and_titles_have_room(drawn, tmp_path):
     """Panels of one size, none outside, and no title on another one or on a panel above."""
     row = [(f"transformer_latent_tatoeba_de_en, encoder-decoder, layer {number}", np.eye(3)) for number in range(30)]
