@@ -33,6 +33,14 @@ else:
     tf.config.optimizer.set_experimental_options({"dependency_optimization": False})
 
 
+@pytest.fixture(scope="module", autouse=True)
+def little_to_collect(request):
+    """Keras collects garbage for every kernel that int8 takes the place of: leave it none of earlier tests' objects."""
+    if "quantize(" in request.path.read_text(encoding="utf-8"):
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def corpus():
     """A tiny corpus with gold alignments."""
