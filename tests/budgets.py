@@ -13,7 +13,7 @@ import pytest
 FACTOR = 2.0
 BUDGETS = {
     "jax": {
-        **{"layers": 145, "runtime": 45, "kernels": 28, "decoding": 16, "training": 16, "matrix": 14, "devices": 10},
+        **{"layers": 135, "runtime": 36, "kernels": 28, "decoding": 16, "training": 16, "matrix": 14, "devices": 10},
         **{"support": 2, "data": 1},
     },
     "tensorflow": {

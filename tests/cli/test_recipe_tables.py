@@ -11,7 +11,7 @@ import pytest
 
 from keras_attn_zoo.cli.recipe import run_recipe
 from keras_attn_zoo.cli.run_checks import room_of
-from keras_attn_zoo.corpora import corpus
+from keras_attn_zoo.corpora import corpus as corpora
 from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.runs import finished_run, training
 from keras_attn_zoo.runs.named_systems import SYSTEMS
@@ -189,7 +189,7 @@ def test_the_further_test_text_of_a_corpus_is_scored_unless_another_is_given(rec
     ],
 )
 def test_further_test_texts_that_cannot_be_scored_are_refused_at_once(recipe, tmp_path, monkeypatch, arguments, said):
-    monkeypatch.setattr(corpus, "corpus_from_files", None)
+    monkeypatch.setattr(corpora, "corpus_from_files", None)
     pairs = zip(*((tmp_path / "text" / f"test.{side}").read_text().splitlines() for side in ("de", "en")), strict=True)
     (tmp_path / "text" / "test.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
     status, _, error = recipe("--more-test", *arguments)
@@ -215,7 +215,7 @@ def test_the_text_of_the_scale_paper_is_the_papers_own(tmp_path, monkeypatch, ca
         seen.append(name)
         raise UserError("not read here.")
 
-    monkeypatch.setattr(corpus, "corpus_from_name", read)
+    monkeypatch.setattr(corpora, "corpus_from_name", read)
     monkeypatch.chdir(tmp_path)
     pairs = {"ro-en": Pair(corpus="wmt16-ro-en"), "tr-en": Pair()}
     known = dataclasses.replace(RECIPE, pairs=pairs)
@@ -285,7 +285,7 @@ def test_a_run_of_another_backend_is_named_before_any_is_trained(recipe, trained
 def test_a_run_of_an_earlier_version_gets_what_it_lacks(recipe, trained, tmp_path):
     texts = {part: [f"text/{part}.de", f"text/{part}.en"] for part in ("train", "valid", "test")}
     system = RECIPE.of("ro-en").entries["rnn"].system
-    run = copy_of_text(trained, tmp_path / "out" / "rnn", system, corpus.corpus_from_files(**texts))
+    run = copy_of_text(trained, tmp_path / "out" / "rnn", system, corpora.corpus_from_files(**texts))
     before = {key: value for key, value in run.read_scores()["test"].items() if key != "text_checksum"}
     run.scores.unlink()
     run.add_scores("test", before)
