@@ -126,7 +126,7 @@ def save(figure: Figure, path: PathLike, file_type: str) -> None:
             aside.write_text(_NOT_IN_XML.sub("\ufffd", aside.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def _missing(figure, aside, **how) -> list[str]:
+def _missing(figure: Figure, aside: PathLike, **how: Any) -> list[str]:
     """Write a figure; return the characters that its fonts do not have."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", message=_MISSING.pattern)
