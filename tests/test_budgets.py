@@ -24,9 +24,9 @@ def test_every_folder_has_one():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "kept", "status"), [(3.9, "1", 0), (4.1, "1", 1), (4.1, "", 0)], ids=["within", "over", "not kept"]
+    ("seconds", "kept", "status"), [(63.9, "1", 0), (64.1, "1", 1), (64.1, "", 0)], ids=["within", "over", "not kept"]
 )
-def test_a_folder_that_takes_more_than_twice_its_budget_fails_the_run(seconds, kept, status, monkeypatch):
+def test_a_folder_that_takes_more_than_twice_its_budget_and_a_minute_fails_the_run(seconds, kept, status, monkeypatch):
     monkeypatch.setenv(budgets.KEPT, kept)
     monkeypatch.setitem(budgets.BUDGETS, "jax", {"layers": 2})
     plugin, session = budgets.Budgets("jax"), types.SimpleNamespace(exitstatus=0, config=None)
@@ -37,5 +37,5 @@ def test_a_folder_that_takes_more_than_twice_its_budget_fails_the_run(seconds, k
         )
     plugin.pytest_sessionfinish(session)
     assert session.exitstatus == status
-    line = "tests/layers took 4 s of a processor; its budget is 2 s (tests/budgets.py)"
-    assert budgets.excess(plugin.spent, {"layers": 2}) == ([line] if seconds > 4 else [])
+    line = "tests/layers took 64 s of a processor; its budget is 2 s (tests/budgets.py)"
+    assert budgets.excess(plugin.spent, {"layers": 2}) == ([line] if seconds > 64 else [])
