@@ -54,7 +54,7 @@ ARROWS = {
     "support": set(),
     "kernels": {"support"},
     "layers": {"kernels", "support"},
-    "decoding": {"support"},
+    "decoding": {"kernels", "support"},
     "devices": {"support"},
     "data": {"devices", "support"},
     "evaluation": {"data", "support"},

@@ -16,7 +16,6 @@ from keras_attn_zoo.bodies.posterior_layer import Posterior
 from keras_attn_zoo.bodies.schema import BodyArguments, with_arguments
 from keras_attn_zoo.bodies.token_embedding import TokenEmbedding
 from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
-from keras_attn_zoo.layers.base.products import repeated
 from keras_attn_zoo.layers.base.rematerialization import RematerializedByLayer
 from keras_attn_zoo.presets.quantization import Quantization, take_own_policies
 from keras_attn_zoo.presets.saving import PresetLoading, WeightFiles
@@ -268,7 +267,6 @@ class TranslationBackbone(
             constants["top_k"] = top_k
         return constants, memory, state
 
-    @repeated()
     def search_step(
         self, token_ids: Tensor, memory: TensorTree, state: TensorTree, constants: TensorTree
     ) -> tuple[Tensor, Tensor, TensorTree]:

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 from keras_attn_zoo.bodies.model_inputs import translation_inputs
-from keras_attn_zoo.kernels.function_transforms import forward_alone
+from keras_attn_zoo.kernels import inference
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike
 
@@ -54,5 +54,5 @@ class CallExport:
         archive = keras.export.ExportArchive()
         # Of a tracked model, TensorFlow traces the body again, with an input that not every body takes.
         archive.add_variable_collection("variables", self.variables)  # type: ignore[attr-defined]
-        archive.add_endpoint("serve", forward_alone(self.__call__), input_signature, **kwargs)  # type: ignore[operator]
+        archive.add_endpoint("serve", inference()(self.__call__), input_signature, **kwargs)  # type: ignore[operator]
         archive.write_out(filepath, verbose=verbose)

@@ -6,9 +6,10 @@ import keras
 from keras import ops
 from keras.quantizers import QuantizationConfig
 
+from keras_attn_zoo import kernels
 from keras_attn_zoo.bodies.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.layers.base.checks import check_positive
-from keras_attn_zoo.layers.base.products import Dense, StepMap, check_int8, product, quantize_to_int8, uncast
+from keras_attn_zoo.layers.base.dense import Dense, LinearMap, check_int8, quantize_to_int8
 from keras_attn_zoo.support.compat import replace_variable
 from keras_attn_zoo.support.types import Config, Shape, Tensor
 
@@ -103,7 +104,7 @@ class OutputProjection(keras.layers.Layer):
             policy = policy.get_config().get("source_name", policy)
         return Dense(self.vocabulary_size, use_bias=False, dtype=policy, name="int8")
 
-    def step_maps(self) -> list[StepMap]:
+    def step_maps(self) -> list[LinearMap]:
         """Return the layer of the matrix in int8, by which the steps of a search multiply; none in floating point."""
         return [] if self._quantized is None else [self._quantized]
 
@@ -114,12 +115,8 @@ class OutputProjection(keras.layers.Layer):
 
     def call(self, readouts: Tensor) -> Tensor:
         """Return the logits."""
-        kernel = uncast(self.kernel, self.compute_dtype)
-        bias = ops.cast(self.bias, self.compute_dtype) if self.use_bias else None
-        logits = product(
-            ops.reshape(readouts, (-1, readouts.shape[-1])), kernel, bias, True, compute_dtype=self.compute_dtype
-        )
-        return ops.reshape(logits, (*ops.shape(readouts)[:-1], self.vocabulary_size))
+        bias = self.bias if self.use_bias else None
+        return kernels.linear(readouts, self.kernel, bias, transposed=True, compute_dtype=self.compute_dtype)
 
     def compute_output_spec(self, readouts: Tensor) -> Any:
         """Return the shape and type of the logits."""

@@ -7,7 +7,7 @@ import keras_hub
 import numpy as np
 from keras import ops
 
-from keras_attn_zoo.kernels.loops import at_most
+from keras_attn_zoo.kernels import at_most
 from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.support.types import Config, Tensor
 

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.base.checks import check_choice, check_positive
-from keras_attn_zoo.layers.base.products import Dense
+from keras_attn_zoo.layers.base.dense import Dense
 from keras_attn_zoo.support.choices import READOUTS
 from keras_attn_zoo.support.types import Config, Shape, Tensor
 

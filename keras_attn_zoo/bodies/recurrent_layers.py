@@ -6,8 +6,7 @@ from typing import Any
 import keras
 from keras import ops, tree
 
-from keras_attn_zoo.kernels.loops import before_loop, scan
-from keras_attn_zoo.layers.base.products import operand_type, product, projected, uncast
+from keras_attn_zoo.kernels import linear, master_weight, operand_dtype, scan
 from keras_attn_zoo.layers.base.rematerialization import may_be
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
@@ -48,7 +47,7 @@ def lstm_step(inputs: Tensor, products: Tensor, states: Sequence[Tensor]) -> lis
 class Recurrence:
     """The positions of a GRU or LSTM cell, whose weights are converted to the compute type once for all.
 
-    States are of `operand_type`: under JAX on a CPU, XLA converts each result of bfloat16 number by number.
+    States are of `operand_dtype`: under JAX on a CPU, XLA converts each result of bfloat16 number by number.
 
     Args:
         cell: a built `keras.layers.GRUCell` or `LSTMCell` with Keras' default options.
@@ -63,8 +62,8 @@ class Recurrence:
     def __init__(self, cell: keras.layers.Layer, training: bool | None = False) -> None:
         is_gru = isinstance(cell, keras.layers.GRUCell)
         self._step = gru_step if is_gru else lstm_step
-        self._compute_dtype, self.state_type = cell.compute_dtype, operand_type(cell.compute_dtype)
-        converted = uncast if may_be(training) else ops.cast
+        self._compute_dtype, self.state_type = cell.compute_dtype, operand_dtype(cell.compute_dtype)
+        converted = master_weight if may_be(training) else ops.cast
         self._kernel, self._recurrent_kernel = (
             converted(weight, self._compute_dtype) for weight in (cell.kernel, cell.recurrent_kernel)
         )
@@ -84,8 +83,8 @@ class Recurrence:
             known: the first columns of x, `(length, batch, width)`.
         """
         width = known.shape[-1]
-        found = projected(known, self._kernel[:width], self._bias, compute_dtype=self._compute_dtype)
-        found = before_loop(ops.cast(found, self.state_type))
+        found = linear(known, self._kernel[:width], self._bias, compute_dtype=self._compute_dtype)
+        found = ops.cast(found, self.state_type)
         self._kernel, self._bias = self._kernel[width:], None
         return found
 
@@ -99,9 +98,9 @@ class Recurrence:
         """
         found = ahead
         if inputs is not None:
-            found = product(inputs, self._kernel, self._bias, compute_dtype=self._compute_dtype)
+            found = linear(inputs, self._kernel, self._bias, compute_dtype=self._compute_dtype)
             found = found if ahead is None else found + ahead
-        products = product(states[0], self._recurrent_kernel, self._recurrent_bias, compute_dtype=self._compute_dtype)
+        products = linear(states[0], self._recurrent_kernel, self._recurrent_bias, compute_dtype=self._compute_dtype)
         return self._step(found, products, states)
 
 

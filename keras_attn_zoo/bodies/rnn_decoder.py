@@ -7,14 +7,12 @@ from keras import ops, tree
 
 from keras_attn_zoo.bodies.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.bodies.recurrent_layers import Recurrence
-from keras_attn_zoo.kernels.loops import scan
+from keras_attn_zoo.kernels import master_weight, operand_dtype, scan
 from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_choice, check_positive
 from keras_attn_zoo.layers.base.dropout import Dropout
-from keras_attn_zoo.layers.base.products import operand_type, uncast
 from keras_attn_zoo.layers.base.rematerialization import Rematerialized, may_be, where_training
 from keras_attn_zoo.support.choices import ATTENTION_QUERIES, CELLS
-from keras_attn_zoo.support.processor import is_jax_on_cpu
 from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
 
 _LAYER_OF_CELL = dict(zip(CELLS, (keras.layers.GRUCell, keras.layers.LSTMCell), strict=True))
@@ -130,7 +128,7 @@ class RNNDecoder(Rematerialized):
 
     @property
     def _loop_type(self):
-        return operand_type(self.compute_dtype)
+        return operand_dtype(self.compute_dtype)
 
     # The step, which search uses.
 
@@ -139,7 +137,7 @@ class RNNDecoder(Rematerialized):
         return self._for_loop(self.attention.prepare(encoder_outputs, value_mask=encoder_mask))
 
     def _for_loop(self, arrays):
-        """Arrays of the compute type in `operand_type`, as a loop needs them."""
+        """Arrays of the compute type in `operand_dtype`, as a loop needs them."""
         return tree.map_structure(
             lambda x: ops.cast(x, self._loop_type) if _has_type(x, self.compute_dtype) else x, arrays
         )
@@ -305,10 +303,10 @@ class RNNDecoder(Rematerialized):
 
     def _weights(self, cells, memory, training):
         """In training, the matrices that a position multiplies by, as `loops.scan` takes them."""
-        if not may_be(training) or not is_jax_on_cpu():
+        if not may_be(training):
             return []
         layers = [*self.attention.trainable_variables, *self.readout.trainable_variables]
-        matrices = [uncast(weight, self.compute_dtype) for weight in layers if len(weight.shape) == 2]
+        matrices = [master_weight(weight, self.compute_dtype) for weight in layers if len(weight.shape) == 2]
         value = memory.get("value") if isinstance(memory, dict) else None
         values = [value] if len(getattr(value, "shape", ())) == 3 else []
         return [weight for cell in cells for weight in cell.weights] + matrices + values

@@ -10,9 +10,9 @@ from keras_attn_zoo.bodies.needed_scores import needs_scores
 from keras_attn_zoo.bodies.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_choice, check_positive
+from keras_attn_zoo.layers.base.dense import Dense, LinearMap
 from keras_attn_zoo.layers.base.dropout import ActivationDropout, Dropout
 from keras_attn_zoo.layers.base.layer_normalization import LayerNormalization
-from keras_attn_zoo.layers.base.products import Dense, StepMap
 from keras_attn_zoo.layers.base.rematerialization import Rematerialized
 from keras_attn_zoo.support.choices import ACTIVATIONS, NORMALIZATIONS
 from keras_attn_zoo.support.compat import layers_of
@@ -219,10 +219,10 @@ class TransformerDecoderLayer(TransformerLayer):
         x, cross_scores = self.around("cross_attention", x, attend_to_source, training)
         return self.feed_forward(x, training), self_scores, cross_scores
 
-    def step_maps(self) -> list[StepMap]:
+    def step_maps(self) -> list[LinearMap]:
         """Return the layers whose kernels `step` multiplies by: all but those of the source, which are used once."""
         once = [getattr(self.cross_attention, name, None) for name in ("key_dense", "value_dense")]
-        return [one for one in layers_of(self) if isinstance(one, StepMap) and one not in once]
+        return [one for one in layers_of(self) if isinstance(one, LinearMap) and one not in once]
 
     def step(
         self, x: Tensor, memory: TensorTree, state: TensorTree, position: int | Tensor | None = None

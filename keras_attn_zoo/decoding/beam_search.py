@@ -7,7 +7,7 @@ import keras
 import keras_hub
 from keras import ops, tree
 
-from keras_attn_zoo.decoding.candidates import largest
+from keras_attn_zoo.kernels import top_k
 from keras_attn_zoo.support.types import Config, Tensor, TensorTree
 
 # The log-probability of the impossible; finite, so that sums and quotients are never NaN.
@@ -271,7 +271,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
         """
         logits = ops.cast(logits, "float32") / self.temperature
         normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
-        steps, ids = largest(logits, width)
+        steps, ids = top_k(logits, width)
         steps, ids = steps - normalizer, ops.cast(ids, "int32")
         token, alone = ops.cast(given, "int32")[:, None], forced[:, None]
         cost = ops.take_along_axis(logits, token, axis=1) - normalizer

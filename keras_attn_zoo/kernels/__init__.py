@@ -1,1 +1,73 @@
-"""Numerics below layers and training: loops, masks, and backward passes written by hand."""
+"""The operations of layers, bodies, training and search, each in the form that is fastest on this machine.
+
+`portable` has every operation in plain `keras.ops`; `table` says where another form takes its place. With the
+environment variable `ATTN_ZOO_KERNELS=portable`, none does.
+"""
+
+from keras_attn_zoo.kernels.known_weights import PreparedWeight, inference, is_inference, is_repeating
+from keras_attn_zoo.kernels.portable.expanded_pairs import pair_recurrence, with_pair
+from keras_attn_zoo.kernels.portable.fused_attention import fused_contexts
+from keras_attn_zoo.kernels.portable.label_losses import is_largest, of_labels, smoothed, token_losses
+from keras_attn_zoo.kernels.portable.linear_maps import (
+    int8_linear,
+    linear,
+    master_weight,
+    operand_dtype,
+    preparation,
+    weighted_sum,
+)
+from keras_attn_zoo.kernels.portable.loops import at_most, cumulative_sum, first, scan, write
+from keras_attn_zoo.kernels.portable.masks import (
+    EXCLUDED,
+    combine_masks,
+    equal_weights,
+    masked_softmax,
+    padding_masks,
+    without_padding,
+)
+from keras_attn_zoo.kernels.portable.mixtures import SMALLEST_TOTAL, guarded_log_normalizer, log_normalizer
+from keras_attn_zoo.kernels.portable.noise import dropout
+from keras_attn_zoo.kernels.portable.search_steps import chunk_sizes, parallel_batches, top_k
+from keras_attn_zoo.kernels.portable.sparse_normalizers import entmax15, sparsemax
+from keras_attn_zoo.kernels.written_gradients import recomputed
+
+__all__ = [
+    "EXCLUDED",
+    "SMALLEST_TOTAL",
+    "PreparedWeight",
+    "at_most",
+    "chunk_sizes",
+    "combine_masks",
+    "cumulative_sum",
+    "dropout",
+    "entmax15",
+    "equal_weights",
+    "first",
+    "fused_contexts",
+    "guarded_log_normalizer",
+    "inference",
+    "int8_linear",
+    "is_inference",
+    "is_largest",
+    "is_repeating",
+    "linear",
+    "log_normalizer",
+    "masked_softmax",
+    "master_weight",
+    "of_labels",
+    "operand_dtype",
+    "padding_masks",
+    "pair_recurrence",
+    "parallel_batches",
+    "preparation",
+    "recomputed",
+    "scan",
+    "smoothed",
+    "sparsemax",
+    "token_losses",
+    "top_k",
+    "weighted_sum",
+    "with_pair",
+    "without_padding",
+    "write",
+]

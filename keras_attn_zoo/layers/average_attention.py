@@ -6,12 +6,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.kernels.loops import cumulative_sum
-from keras_attn_zoo.kernels.masks import combine_masks, equal_weights, padding_masks, without_padding
+from keras_attn_zoo.kernels import combine_masks, cumulative_sum, equal_weights, padding_masks, without_padding
 from keras_attn_zoo.layers.base.checks import check_positive, check_rate
+from keras_attn_zoo.layers.base.dense import Dense
 from keras_attn_zoo.layers.base.dropout import Dropout
 from keras_attn_zoo.layers.base.kernel_initialization import fresh_initializer
-from keras_attn_zoo.layers.base.products import Dense
 from keras_attn_zoo.layers.base.self_attention_steps import SelfAttentionSteps
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree

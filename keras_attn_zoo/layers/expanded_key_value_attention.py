@@ -4,12 +4,9 @@ from typing import Any
 
 from keras import ops
 
-from keras_attn_zoo.kernels.loops import scan
-from keras_attn_zoo.kernels.masks import EXCLUDED
-from keras_attn_zoo.kernels.pair_recurrence import pair_recurrence, with_pair
+from keras_attn_zoo.kernels import EXCLUDED, linear, operand_dtype, pair_recurrence, scan, with_pair
 from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
-from keras_attn_zoo.layers.base.products import operand_type, product
 from keras_attn_zoo.layers.base.rematerialization import may_be
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
@@ -173,7 +170,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
         return merged, scores, state
 
     @property
-    def operand_type(self) -> str:
+    def operand_dtype(self) -> str:
         """The compute type: the loop carries keys and values."""
         return self.compute_dtype
 
@@ -185,7 +182,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
         if self.normalizer != "softmax":
             return self._attend_step_by_step(at, memory, mask, training)
         steps, scores = self._without_pair(at, memory, mask, training)
-        kind = operand_type(self.compute_dtype)
+        kind = operand_dtype(self.compute_dtype)
         steps.update({name: ops.cast(steps[name], kind) for name in ("query", "context", "noise") if name in steps})
         # The sentences of the batch last.
         steps = {name: ops.transpose(x, (2, 1, 3, 0)) for name, x in steps.items()}
@@ -263,7 +260,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
     def _pair(self, merged):
         """Key and value from the merged context, in variants 1 and 2."""
         # One product each: to join the kernels, as a loop can do beforehand, would move all of them at every step.
-        parts = [product(merged, kernel) for kernel in self._pair_kernels()]
+        parts = [linear(merged, kernel) for kernel in self._pair_kernels()]
         parts = [ops.reshape(x, (-1, self.num_heads, x.shape[-1] // self.num_heads)) for x in parts]
         return self._key_and_value(ops.concatenate(parts, axis=-1) + self._pair_bias())
 
@@ -299,15 +296,15 @@ class ExpandedKeyValueAttention(DotProductAttention):
             value = self.weight(self.context_value_kernel) if self.variant == 3 else ops.eye(self.value_dim)
             value = ops.broadcast_to(value, (self.num_heads, self.value_dim, self.value_dim))
             parts = [self.weight(self.context_key_kernel), ops.cast(value, self.compute_dtype)]
-            return ops.cast(ops.concatenate(parts, axis=-1), operand_type(self.compute_dtype)), bias, bias
+            return ops.cast(ops.concatenate(parts, axis=-1), operand_dtype(self.compute_dtype)), bias, bias
         width = self.output_dense.width
         parts = [ops.reshape(x, (width, self.num_heads, x.shape[-1] // self.num_heads)) for x in self._pair_kernels()]
         pair = ops.reshape(ops.concatenate(parts, axis=-1), (width, -1))
         of_merged = bias
         if self.use_bias:
             merged = ops.reshape(self.weight(self.output_dense.bias), (1, width))
-            of_merged = bias + ops.reshape(product(merged, pair), bias.shape)
-        return product(self.weight(self.output_dense.matrix()), pair), of_merged, bias
+            of_merged = bias + ops.reshape(linear(merged, pair), bias.shape)
+        return linear(self.weight(self.output_dense.matrix()), pair), of_merged, bias
 
     def _pair_bias(self):
         """Bias of key and value of every head: the pair that results from a context of 0."""

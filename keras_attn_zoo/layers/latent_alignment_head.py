@@ -6,12 +6,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attn_zoo.kernels.gradients import log_normalizer
-from keras_attn_zoo.kernels.masks import EXCLUDED
+from keras_attn_zoo.kernels import EXCLUDED, linear, log_normalizer
 from keras_attn_zoo.layers.base.checks import check_choice, check_positive, check_shape
+from keras_attn_zoo.layers.base.dense import with_quantized_policies
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel, fresh_initializer
 from keras_attn_zoo.layers.base.log_mixture import SMALLEST_WEIGHT, exponentials, log_mixture
-from keras_attn_zoo.layers.base.products import product, uncast, with_quantized_policies
 from keras_attn_zoo.support.choices import MARGINALIZATIONS
 from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
 
@@ -179,9 +178,8 @@ class LatentAlignmentHead(keras.layers.Layer):
 
     def _logits(self, x):
         kernel = self.kernel if self.embedding is None else self.embedding.embeddings
-        kernel = uncast(kernel, self.compute_dtype)
-        logits = product(ops.reshape(x, (-1, self.width)), kernel, None, True, compute_dtype=self.compute_dtype)
-        return ops.cast(ops.reshape(logits, (*ops.shape(x)[:2], self.vocabulary_size)), "float32")
+        logits = linear(x, kernel, transposed=True, compute_dtype=self.compute_dtype)
+        return ops.cast(logits, "float32")
 
     def call(
         self, prior: Tensor, embedded: Tensor, states: Tensor, encoded: Tensor, targets: Tensor | None = None

@@ -5,11 +5,11 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn_zoo import kernels
 from keras_attn_zoo.layers.base.additive_energies import additive_energies, energy_vector, linear
 from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_choice, check_positive
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
-from keras_attn_zoo.layers.base.products import projected
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
 
@@ -120,7 +120,7 @@ class LuongAttention(AttentionLayer):
     def project_key(self, key: Tensor) -> Tensor:
         """W h_j, once per sentence."""
         if self.score == "general":
-            return projected(key, ops.transpose(self.weight(self.kernel)))
+            return kernels.linear(key, ops.transpose(self.weight(self.kernel)))
         return linear(self, key, self.key_kernel) if self.score == "concat" else key
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:

@@ -1,9 +1,8 @@
 """Multi-head attention: the scaled dot product of the Transformer, with a step for search."""
 
-import keras
 from keras import ops
 
-from keras_attn_zoo.kernels.fused_attention import fused_contexts, fuses
+from keras_attn_zoo.kernels import fused_contexts
 from keras_attn_zoo.layers.base.chunked_cache import reached_energies
 from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.base.folded_axes import FoldedAxes
@@ -83,16 +82,13 @@ class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
     def attend_without_weights(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, causal: bool, training: bool | None = None
     ) -> Tensor | None:
-        """Contexts in one operation, where that is asked for or faster; otherwise None."""
-        flash = keras.config.is_flash_attention_enabled() if self.flash_attention is None else self.flash_attention
+        """Contexts in one operation, where that is asked for; otherwise None."""
         inherited = "takes_flash_attention" not in type(self).__dict__
-        if flash is False or inherited or self.normalizer != "softmax" or (self.dropout and may_be(training)):
+        if not self.flash_attention or inherited or self.normalizer != "softmax" or (self.dropout and may_be(training)):
             return None
         key, value, given_mask = memory["key"], memory["value"], None if causal else mask
-        if not (flash or fuses(key, value, ops.shape(query)[1], given_mask)):
-            return None
         query = self.query_dense(ops.cast(query, self.compute_dtype))
-        return self.merge(fused_contexts(query, key, value, given_mask, causal, flash), mask)
+        return self.merge(fused_contexts(query, key, value, given_mask, causal, self.flash_attention), mask)
 
     def attend(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None

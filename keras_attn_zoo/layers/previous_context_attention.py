@@ -69,7 +69,7 @@ class PreviousContextAttention(DotProductAttention):
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
     ) -> tuple[Tensor, TensorTree]:
         """Add the previous context's energies, and keep the weights that make the next context."""
-        past = ops.cast(state["past"], self.operand_type)
+        past = ops.cast(state["past"], self.operand_dtype)
         energies = at + ops.cast(ops.matmul(past, memory["context_energies"]), "float32")
         weights = self.normalize(energies, mask)
         return weights, {"past": weights}

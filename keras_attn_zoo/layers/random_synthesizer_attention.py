@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.kernels.loops import first
+from keras_attn_zoo.kernels import first
 from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.position_attention import PositionAttention, check_length
 from keras_attn_zoo.layers.registry import attention

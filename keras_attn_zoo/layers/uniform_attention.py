@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attn_zoo.kernels.masks import equal_weights
+from keras_attn_zoo.kernels import equal_weights
 from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.support.types import Shape, Tensor, TensorTree

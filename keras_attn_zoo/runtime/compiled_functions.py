@@ -16,12 +16,9 @@ from keras import ops, tree
 
 from keras_attn_zoo.data.shapes import GridBatch, pad_rows
 from keras_attn_zoo.devices import Devices, current
-from keras_attn_zoo.kernels.function_transforms import forward_alone
-from keras_attn_zoo.kernels.small_batch_products import uses_turned
-from keras_attn_zoo.layers.base.products import StepMap, turned
-from keras_attn_zoo.runtime.parallel_batches import FirstCall, at_once, in_order, in_parts
-from keras_attn_zoo.runtime.prepared_weights import CopiesScope, WeightCopies
-from keras_attn_zoo.support.compat import layers_of
+from keras_attn_zoo.kernels import PreparedWeight, inference, parallel_batches
+from keras_attn_zoo.runtime.parallel_batches import FirstCall, in_order, in_parts
+from keras_attn_zoo.runtime.prepared_weights import PreparedWeights
 from keras_attn_zoo.support.types import TensorTree
 
 # More than a translator has at a time: searches with and without attention, scores, a layer's attention.
@@ -45,7 +42,7 @@ class Programs:
 
     def __init__(self, model: keras.Model) -> None:
         self._model = model
-        self._copies = WeightCopies(model)
+        self._weights = PreparedWeights(model)
         self._functions: dict[Hashable, Callable] = {}
         self._compiled: dict[Hashable, tuple[Callable, FirstCall]] = {}
         self._lasting: dict[Hashable, tuple[Callable, FirstCall]] = {}
@@ -72,10 +69,10 @@ class Programs:
         """
         run = self._prepared(key, make, changing, around, beams=beams)
         # Random numbers are drawn for a batch as a whole.
-        return (run if changing else in_parts(run, self._at_once))(*inputs)
+        return (run if changing else in_parts(run, self._parallel_batches))(*inputs)
 
-    def _at_once(self):
-        return 1 if current() is not None or self._model.run_eagerly else at_once()
+    def _parallel_batches(self):
+        return 1 if current() is not None or self._model.run_eagerly else parallel_batches()
 
     def _is_eager(self):
         return keras.config.backend() == "torch" or self._model.run_eagerly
@@ -93,7 +90,7 @@ class Programs:
             shapes = None if self._is_eager() else _shapes(inputs)
 
             def make_program(jit=True):
-                return compiled(self._model, function, changing, devices, self._copies, beams, jit), FirstCall()
+                return compiled(self._model, function, changing, devices, self._weights, beams, jit), FirstCall()
 
             entry = key, shapes
             with self._lock:
@@ -163,9 +160,9 @@ class Programs:
         run, count = self._prepared(key, make, around=around, clock=clock, beams=beams), 1
         # Seconds of batches that run at once would say nothing.
         if clock is None and len(batches) == 1:
-            run = in_parts(run, self._at_once)
+            run = in_parts(run, self._parallel_batches)
         elif clock is None:
-            count = self._at_once()
+            count = self._parallel_batches()
             # One of each shape first: threads that begin with the same shape wait for each other.
             first = {(batch.rows, batch.widths): batch for batch in reversed(batches)}
             batches.sort(key=lambda batch: first[batch.rows, batch.widths] is not batch)
@@ -207,7 +204,7 @@ def compiled(
     function: Callable,
     changing: Sequence[keras.Variable],
     devices: Devices | None,
-    copies: WeightCopies,
+    weights: PreparedWeights,
     beams: int,
     jit: bool = True,
 ) -> Callable:
@@ -218,7 +215,7 @@ def compiled(
         function: function of trees of tensors.
         changing: variables that the function changes, such as the random states of a sampler.
         devices: `Devices` that share the rows of its arguments; without them, each computes all.
-        copies: the model's; JAX alone takes them.
+        weights: the model's, prepared for inference; JAX alone takes them.
         beams: hypotheses of a sentence, if the function runs the steps of a search; else 0.
         jit: whether TensorFlow compiles it by XLA, if the model does; otherwise it is a graph.
     """
@@ -226,7 +223,7 @@ def compiled(
     if backend == "tensorflow" and not model.run_eagerly:
         import tensorflow as tf
 
-        function = forward_alone(function)
+        function = inference()(function)
         if devices is not None:
             return functools.partial(devices.over_rows(lambda _, *inputs: function(*inputs)), None)
         # No AutoGraph: rewriting the function and all that it calls takes longer than tracing it.
@@ -234,14 +231,14 @@ def compiled(
     if backend == "jax" and not model.run_eagerly:
         import jax
 
-        program = _compiled_by_jax(model, function, changing, devices, copies, beams)
+        program = _compiled_by_jax(model, function, changing, devices, weights, beams)
         # Keras' conversion would compile a program for each shape.
         return program if devices is not None else lambda *inputs: program(*jax.device_put(inputs))
     if backend == "torch":
         import torch
 
-        return torch.no_grad()(_on_tensors(function))
-    return _on_tensors(function)
+        return torch.no_grad()(_on_tensors(inference()(function)))
+    return _on_tensors(inference()(function))
 
 
 def _on_tensors(function):
@@ -249,52 +246,28 @@ def _on_tensors(function):
     return lambda *inputs: function(*tree.map_structure(ops.convert_to_tensor, inputs))
 
 
-def step_maps(model: keras.Model) -> list[StepMap]:
-    """Return the layers whose kernels the steps of a search multiply by."""
-    layers = layers_of(model.backbone)
-    return [one for layer in layers if hasattr(layer, "step_maps") for one in layer.step_maps()]
-
-
-def _turning(model):
-    """Those whose products are faster if the kernel is turned."""
-    return [one for one in step_maps(model) if one.may_turn()]
-
-
-def _floating(model):
-    """Those in int8 whose products are faster in floating point."""
-    return [one for one in layers_of(model) if isinstance(one, StepMap) and one.may_float()]
-
-
-def _compiled_by_jax(model, function, changing, devices, copies, beams):
+def _compiled_by_jax(model, function, changing, devices, weights, beams):
     import jax
 
     # Whose order does not change as layers are frozen.
-    weights = list(model.variables)
-    variables = [*changing, *weights]
-    turning = _turning(model) if beams and devices is None else []
-    floating = _floating(model)
+    variables = [*changing, *model.variables]
+    how: dict[int, bool] = {}
 
     def stateless(state, *inputs):
-        values, converted, kernels, floats = state
-        # Without those that are turned, if there are many rows.
-        by_variable = {id(layer._kernel): kernel for layer, kernel in zip(turning, kernels, strict=False)}
-        of_int8 = {id(layer._kernel): kernel for layer, kernel in zip(floating, floats, strict=True)}
-        with (
-            turned(by_variable, of_int8),
-            CopiesScope(variables, values, [*(None for _ in changing), *converted]) as scope,
-        ):
+        values, matrices = state
+        prepared = {key: PreparedWeight(matrix, how[key]) for key, matrix in matrices.items()}
+        scope = keras.StatelessScope(state_mapping=list(zip(variables, values, strict=True)))
+        with inference(prepared), scope:
             outputs = function(*inputs)
         return outputs, [scope.get_current_value(variable) for variable in changing]
 
     program = jax.jit(stateless) if devices is None else devices.over_rows(stateless)
 
     def call(*inputs):
-        values = [variable.value for variable in weights]
-        # With many rows, no product reads them.
-        reads = turning and uses_turned(model.compute_dtype, tree.flatten(inputs)[0].shape[0] * beams)
-        kernels = copies.turned(turning) if reads else []
-        made = copies.of(values), kernels, copies.floating(floating)
-        state = [*(variable.value for variable in changing), *values], *made
+        rows = tree.flatten(inputs)[0].shape[0] * beams
+        prepared = weights.prepare(rows if rows and devices is None else None)
+        how.update({key: one.transposed for key, one in prepared.items()})
+        state = [variable.value for variable in variables], {key: one.matrix for key, one in prepared.items()}
         outputs, changed = program(state, *inputs)
         for variable, value in zip(changing, changed, strict=True):
             variable.assign(value)

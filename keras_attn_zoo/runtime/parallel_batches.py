@@ -1,7 +1,6 @@
 """Batches that run at once: what one leaves of the processor, as it waits for its threads, another uses."""
 
 import contextlib
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -13,40 +12,13 @@ import numpy as np
 from keras import tree
 
 from keras_attn_zoo.data.shapes import pad_rows
-from keras_attn_zoo.support.processor import is_jax_on_cpu
 from keras_attn_zoo.support.types import TensorTree
 
-# Memory grows with them.
-_MOST = 4
 # A product of fewer rows takes hardly less time.
 _FEWEST_ROWS = 16
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-
-
-def at_once() -> int:
-    """Return how many batches to run at once: one for each core under JAX on a CPU, up to a limit, and 1 elsewhere.
-
-    JAX divides a product among all cores. Those of a search are small, so that the cores wait for each other more than
-    a third of the time. TensorFlow and PyTorch hold Python's lock or divide their work better.
-
-    JAX's settings that hold in a `with` alone, such as `jax.debug_nans`, hold in one thread: under these, 1.
-    """
-    if not is_jax_on_cpu() or _has_settings_of_this_thread():
-        return 1
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(_MOST, cores)
-
-
-def _has_settings_of_this_thread():
-    import jax
-
-    elsewhere = {}
-    thread = threading.Thread(target=lambda: elsewhere.update(jax.config.values))
-    thread.start()
-    thread.join()
-    return elsewhere != jax.config.values
 
 
 def in_order(function: Callable[[_Item], _Result], items: Iterable[_Item], count: int) -> Iterator[_Result]:

@@ -1,112 +1,77 @@
-"""Weights as searches read them: in the type that a model computes in, and turned for their products."""
+"""Weights prepared for inference: once, for all searches of a model, until they change."""
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 
-from keras_attn_zoo.layers.base.products import StepMap
+from keras_attn_zoo.kernels import PreparedWeight
+from keras_attn_zoo.layers.base.dense import LinearMap
+from keras_attn_zoo.support.compat import layers_of
 from keras_attn_zoo.support.types import Tensor
 
 
-class WeightCopies:
-    """Copies of a model's weights as its searches read them, made once for all searches.
+class PreparedWeights:
+    """The kernels of a model as inference on this machine multiplies by them, prepared once for all searches.
 
-    Keras converts a weight each time that a layer reads it, and a compiled program once per call: for a search of few
-    sentences, a tenth of its time, and so is what a product moves of its kernel. Arrays of JAX never change, so a copy
-    holds as long as the weight has the same one.
+    Arrays of JAX never change, so what was made of a kernel holds as long as its variable has the same array. Training
+    makes new ones, and what was made of the old ones is dropped with these.
 
     Args:
         model: the model.
+
+    Example:
+        >>> PreparedWeights(translator).prepare(rows=32)  # doctest: +SKIP
     """
 
     def __init__(self, model: keras.Model) -> None:
         self._model = model
-        self._converted, self._turned, self._floating = _Copies(), _Copies(), _Copies()
+        self._made: dict[tuple[str | None, ...], _Results] = {}
 
-    def of(self, arrays: Sequence[Tensor]) -> list[Tensor | None]:
-        """Return a copy of every array in the type that the model computes in; None for those that have it."""
-        wanted, given = self._model.compute_dtype, self._model.variable_dtype
-        if wanted == given:
-            return [None] * len(arrays)
+    def prepare(self, rows: int | None = None) -> dict[int, PreparedWeight]:
+        """Return the weights that gain from it by the identity of their variables, as `kernels.inference` takes them.
 
-        def converted(x):
-            return x.astype(wanted) if keras.backend.standardize_dtype(x.dtype) == given else None
-
-        return self._converted.of(arrays, [converted] * len(arrays))
-
-    def turned(self, layers: Sequence[StepMap]) -> list[Tensor]:
-        """Return the kernel of every layer as `product` wants it: Wᵀ."""
-        return self._of_kernels(self._turned, layers, [layer.turn for layer in layers])
-
-    def floating(self, layers: Sequence[StepMap]) -> list[Tensor]:
-        """Return the kernel of every layer, which is in int8, in floating point."""
-        return self._of_kernels(self._floating, layers, [layer.float_of for layer in layers])
-
-    def _of_kernels(self, copies, layers, functions):
-        """The results of functions of kernels, which also hold as long as the scales of those in int8."""
-        scales = [layer.kernel_scale.value for layer in layers if layer.quantization_mode is not None]
-        return copies.of([layer._kernel.value for layer in layers], functions, scales)
+        Args:
+            rows: the rows of each product in the steps of a search; None if there are no such steps.
+        """
+        in_steps = set() if rows is None else {id(one) for one in maps_of_steps(self._model)}
+        maps = [one for one in layers_of(self._model) if isinstance(one, LinearMap)]
+        wanted = [(one, one.preparation(rows if id(one) in in_steps else None)) for one in maps]
+        prepared = [(one, how) for one, how in wanted if how is not None]
+        if not prepared:
+            return {}
+        read = [one._kernel.value for one, _ in prepared]
+        read += [one.kernel_scale.value for one, _ in prepared if one.quantization_mode is not None]  # type: ignore[attr-defined]
+        results = self._made.setdefault(tuple(how for _, how in wanted), _Results())
+        return results.of(read, lambda: {id(one._kernel): one.prepared_kernel(how) for one, how in prepared})
 
 
-class _Copies:
-    """What functions make of arrays, as long as these and those beside them are the same and somebody holds them."""
+def maps_of_steps(model: keras.Model) -> list[LinearMap]:
+    """Return the layers whose kernels the steps of a search multiply by."""
+    layers = layers_of(model.backbone)
+    return [one for layer in layers if hasattr(layer, "step_maps") for one in layer.step_maps()]
+
+
+class _Results:
+    """What a function made of arrays, as long as these are the same and somebody holds them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._originals: list[weakref.ref[Any]] = []
-        self._copies: list[Any] = []
+        self._arrays: list[weakref.ref[Any]] = []
+        self._result: Any = None
 
-    def of(
-        self, arrays: Sequence[Tensor], functions: Sequence[Callable[[Tensor], Any]], beside: Sequence[Tensor] = ()
-    ) -> list[Any]:
-        """Return the result of every function of its array, which may depend on all `beside`."""
+    def of(self, arrays: Sequence[Tensor], function: Callable[[], Any]) -> Any:
+        """Return the result of a function that reads these arrays."""
         with self._lock:
-            read = [*arrays, *beside]
-            known = len(self._originals) == len(read)
-            if not known or any(one() is not array for one, array in zip(self._originals, read, strict=True)):
-                copies = [function(x) for function, x in zip(functions, arrays, strict=True)]
-                # Training makes new weights, and must not pay for copies of the old ones.
-                self._originals = [weakref.ref(array, self._forget) for array in read]
-                self._copies = copies
-                return copies
-            return self._copies
+            known = len(self._arrays) == len(arrays)
+            if not known or any(one() is not array for one, array in zip(self._arrays, arrays, strict=True)):
+                result = function()
+                self._arrays = [weakref.ref(array, self._forget) for array in arrays]
+                self._result = result
+                return result
+            return self._result
 
     def _forget(self, _):
-        self._originals, self._copies = [], []
-
-
-class CopiesScope(keras.StatelessScope):
-    """Gives variables these values, and a layer that would convert one the copy instead.
-
-    Args:
-        variables: the variables.
-        values: a value for each.
-        copies: for each, the value in another type, or None.
-    """
-
-    def __init__(
-        self, variables: Iterable[keras.Variable], values: Iterable[Tensor], copies: Iterable[Tensor | None]
-    ) -> None:
-        variables = list(variables)
-        super().__init__(state_mapping=list(zip(variables, values, strict=True)))
-        original = super().get_current_value
-        given = zip(variables, copies, strict=True)
-        self._copies = {id(one): (original(one), copy) for one, copy in given if copy is not None}
-        self._asking = False
-
-    def get_current_value(self, variable: keras.Variable) -> Tensor | None:
-        """Return the value that `variable.value` takes here, and converts where a layer asks for another type."""
-        value = super().get_current_value(variable)
-        original, copy = self._copies.get(id(variable), (None, None))
-        # A value that was assigned since has no copy.
-        if copy is None or value is not original or self._asking:
-            return value
-        self._asking = True
-        try:
-            asked = variable.value.dtype
-        finally:
-            self._asking = False
-        return copy if asked == copy.dtype else value
+        self._arrays, self._result = [], None

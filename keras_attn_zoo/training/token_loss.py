@@ -1,10 +1,9 @@
 """The loss per real target token, with label smoothing, as sums that can be added up over batches."""
 
-import keras
 from keras import ops
 
-from keras_attn_zoo.kernels.gradients import fused_token_losses, kept_token_losses
-from keras_attn_zoo.kernels.labels import is_largest, of_labels, smoothed
+from keras_attn_zoo import kernels
+from keras_attn_zoo.kernels import is_largest, of_labels, smoothed
 from keras_attn_zoo.support.types import Tensor
 
 
@@ -39,9 +38,7 @@ def token_sums(logits: Tensor, labels: Tensor, weights: Tensor, label_smoothing:
 def token_losses(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
     """Return loss, nll and correctness of every token, each float32 `(batch, target)`; see `token_sums`."""
     logits, labels = ops.cast(logits, "float32"), ops.cast(labels, "int32")
-    # XLA joins a recomputed exponential with what follows; elsewhere every operation is a pass over all logits.
-    of_tokens = fused_token_losses if keras.config.backend() == "jax" else kept_token_losses
-    return of_tokens(logits, labels, label_smoothing)
+    return kernels.token_losses(logits, labels, label_smoothing)
 
 
 def mixture_losses(

@@ -8,7 +8,7 @@ import pytest
 
 from keras_attn_zoo.bodies import TransformerBackbone
 from keras_attn_zoo.bodies.backbone import OPTIONAL_INPUTS
-from keras_attn_zoo.kernels.loops import scan
+from keras_attn_zoo.kernels import scan
 from keras_attn_zoo.layers import (
     ATTENTIONS,
     AverageAttention,

@@ -20,7 +20,7 @@ if keras.config.backend() != "jax":
 import jax
 
 from keras_attn_zoo.devices import devices_of, using
-from keras_attn_zoo.layers.base import products
+from keras_attn_zoo.kernels import jax_cpu
 from keras_attn_zoo.support.errors import UserError
 
 
@@ -34,7 +34,7 @@ def test_two_devices_give_the_numbers_of_one():
 @pytest.mark.parametrize("slow", [True, False], ids=["in_float32", "by_integers"])
 def test_so_they_do_in_int8(slow, monkeypatch):
     """Whether products are of integers or not."""
-    monkeypatch.setattr(products, "integers_are_slow", lambda: slow)
+    monkeypatch.setattr(jax_cpu, "integers_are_slow", lambda: slow)
     sources, targets = tiny.sentences("source", 5), tiny.sentences("target", 5)
     found = []
     for devices in (None, devices_of(2)):

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.kernels.loops import cumulative_sum, scan
+from keras_attn_zoo.kernels import cumulative_sum, scan
 from tests.layers.calls import BACKEND, compiled, of_unknown_sizes
 
 TOLERANCE = 1e-6

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.kernels.masks import combine_masks, masked_softmax
+from keras_attn_zoo.kernels import combine_masks, masked_softmax
 from keras_attn_zoo.layers import UniformAttention
 from tests.layers.cases import BATCH, masks_of
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from keras import ops, tree
 
-from keras_attn_zoo.kernels.masks import combine_masks
+from keras_attn_zoo.kernels import combine_masks
 from keras_attn_zoo.layers import ATTENTIONS, get_attention
 from tests.layers.calls import BACKEND, assert_close, compiled, of_unknown_sizes
 from tests.layers.cases import (

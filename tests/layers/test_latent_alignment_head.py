@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.bodies import TokenEmbedding
-from keras_attn_zoo.kernels.gradients import log_normalizer
+from keras_attn_zoo.kernels import log_normalizer
 from keras_attn_zoo.layers import LatentAlignmentHead
 from keras_attn_zoo.layers.base.log_mixture import exponentials, log_mixture
 from tests.layers.calls import compiled, eager_gradients, of_unknown_sizes, value_and_gradients

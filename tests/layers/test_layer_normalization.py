@@ -1,12 +1,12 @@
-"""Layer normalisation against Keras' own: in which type, with which options, and that both forms are used."""
+"""Layer normalisation against Keras' own and against its equation: in which type, with which options."""
 
 import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.layers.base import layer_normalization
 from keras_attn_zoo.layers.base.layer_normalization import LayerNormalization
-from tests.layers.calls import BACKEND
+from tests.layers.calls import BACKEND, eager_gradients, to_numpy
+from tests.layers.cases import numbers
 
 X = 1000 + 3 * np.random.default_rng(0).standard_normal((4, 6))
 
@@ -41,17 +41,22 @@ def test_options_are_those_of_keras(options):
     np.testing.assert_allclose(*map(keras.ops.convert_to_numpy, (found, wanted)), atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
-def test_where_the_shorter_gradient_is_used(kind, monkeypatch):
-    used = []
-    plain = layer_normalization.layer_normalized
-    monkeypatch.setattr(layer_normalization, "layer_normalized", lambda *args: used.append(kind) or plain(*args))
-    layer = LayerNormalization(dtype=f"mixed_{kind}" if kind == "bfloat16" else kind)
-    x = keras.ops.cast(X, kind)
-    layer(x)
-    layer(x, training=False)
-    assert used == []
-    layer(x, training=True)
-    assert bool(used) == (kind in {"tensorflow": ("float32", "bfloat16"), "jax": ("bfloat16",), "torch": ()}[BACKEND])
-    copy = keras.layers.deserialize(keras.layers.serialize(layer))
-    assert isinstance(copy, LayerNormalization) and copy.epsilon == layer.epsilon
+def test_the_equation_and_its_gradient():
+    """In NumPy's float64, with the gradient by differences of the sum of the outputs' squares."""
+    x, gamma, beta = 3 + 2 * numbers("x", 4, 5), 1 + numbers("gamma", 5), numbers("beta", 5)
+
+    def equation(x):
+        x = x.astype("float64")
+        return gamma * (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 0.1) + beta
+
+    layer = LayerNormalization(epsilon=0.1)
+    layer.build(x.shape)
+    layer.set_weights([gamma, beta])
+    np.testing.assert_allclose(to_numpy(layer(x, training=True)), equation(x), atol=1e-5)
+    loss = lambda given: keras.ops.sum(keras.ops.square(layer(given["x"], training=True)))  # noqa: E731
+    found = to_numpy(eager_gradients(loss, {"x": x}))["x"]
+    for place in np.ndindex(x.shape):
+        step = np.zeros(x.shape)
+        step[place] = 1e-5
+        wanted = (np.square(equation(x + step)).sum() - np.square(equation(x - step)).sum()) / 2e-5
+        np.testing.assert_allclose(found[place], wanted, atol=2e-4)

@@ -10,7 +10,8 @@ import pytest
 
 from keras_attn_zoo.bodies.output_projection import OutputProjection
 from keras_attn_zoo.bodies.token_embedding import TokenEmbedding
-from keras_attn_zoo.layers.base import products
+from keras_attn_zoo.kernels import jax_cpu
+from keras_attn_zoo.layers.base.dense import LinearMap
 from keras_attn_zoo.presets.quantization import Quantization
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import Translator
@@ -86,7 +87,7 @@ def take_kernels(plain, quantized):
         if isinstance(layer, OutputProjection):
             layer.kernel.assign(of_int8[layer.path].kernel)
         elif layer.path in of_int8:
-            kernel = of_int8[layer.path].float_of(of_int8[layer.path]._kernel.value)
+            kernel = of_int8[layer.path].prepared_kernel("floating").matrix
             layer._kernel.assign(keras.ops.reshape(kernel, layer._kernel.shape))
 
 
@@ -94,8 +95,8 @@ def take_kernels(plain, quantized):
 @pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer], ids=["rnn", "transformer"])
 def test_where_integers_are_slow_programs_multiply_by_what_they_stand_for(body, monkeypatch):
     """As a model in floating point does whose kernels are those of int8; with other weights or scales, by those."""
-    monkeypatch.setattr(products, "integers_are_slow", lambda: True)
-    rng, of_steps = np.random.default_rng(0), (products.StepMap, OutputProjection)
+    monkeypatch.setattr(jax_cpu, "integers_are_slow", lambda: True)
+    rng, of_steps = np.random.default_rng(0), (LinearMap, OutputProjection)
     plain, translator = tiny.translator(body=body), None
     for _ in range(2):
         for weight in plain.weights:
@@ -109,10 +110,11 @@ def test_where_integers_are_slow_programs_multiply_by_what_they_stand_for(body, 
         np.testing.assert_allclose(log_probs(translator), log_probs(plain), rtol=1e-5)
         found, wanted = ([[one.text for one in each] for each in x.translate(SOURCES)] for x in (translator, plain))
         assert found == wanted
-    monkeypatch.setattr(products, "integers_are_slow", lambda: False)
+    monkeypatch.setattr(jax_cpu, "integers_are_slow", lambda: False)
     assert np.abs(log_probs(quantized) / log_probs(plain) - 1).max() > 1e-4
+    monkeypatch.setattr(jax_cpu, "integers_are_slow", lambda: True)
     for layer in translator.backbone._flatten_layers():
-        if isinstance(layer, products.StepMap) and layer.quantization_mode:
+        if isinstance(layer, LinearMap) and layer.quantization_mode:
             layer.kernel_scale.assign(2 * layer.kernel_scale)
     before = log_probs(plain)
     take_kernels(plain, translator)
@@ -123,13 +125,13 @@ def test_where_integers_are_slow_programs_multiply_by_what_they_stand_for(body, 
 @pytest.mark.skipif(keras.config.backend() != "jax", reason="of JAX alone")
 @pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer], ids=["rnn", "transformer"])
 def test_every_form_of_the_product_of_integers_translates_alike(body, monkeypatch):
-    monkeypatch.setattr(products, "integers_are_slow", lambda: False)
+    monkeypatch.setattr(jax_cpu, "integers_are_slow", lambda: False)
     translator, found = tiny.translator(body=body), {}
     translator.quantize("int8")
-    product, calls = products.unsigned_product, []
-    monkeypatch.setattr(products, "unsigned_product", lambda *factors: calls.append(factors) or product(*factors))
+    product, calls = jax_cpu.unsigned_product, []
+    monkeypatch.setattr(jax_cpu, "unsigned_product", lambda *factors: calls.append(factors) or product(*factors))
     for unsigned in (False, True):
-        monkeypatch.setattr(products, "uses_unsigned", lambda unsigned=unsigned: unsigned)
+        monkeypatch.setattr(jax_cpu, "uses_unsigned", lambda unsigned=unsigned: unsigned)
         # Programs are kept.
         translator.compile(sampler="beam")
         assert not calls

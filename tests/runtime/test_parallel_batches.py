@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.runtime import compiled_functions, parallel_batches
-from keras_attn_zoo.runtime.parallel_batches import FirstCall, at_once, in_order, in_parts
+from keras_attn_zoo.runtime.parallel_batches import FirstCall, in_order, in_parts
 from tests import tiny
-from tests.layers.calls import BACKEND
 
 TEXTS = tiny.sentences("source")[:9]
 
@@ -92,24 +91,7 @@ def test_one_thread_makes_the_first_call():
         pass
 
 
-def test_several_at_once_under_jax_alone(monkeypatch):
-    monkeypatch.setattr(parallel_batches.os, "sched_getaffinity", lambda _: range(64), raising=False)
-    assert at_once() == (4 if BACKEND == "jax" else 1)
-    monkeypatch.setattr(parallel_batches.os, "sched_getaffinity", lambda _: range(1))
-    assert at_once() == 1
-
-
-@pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")
-def test_settings_of_one_thread_hold(monkeypatch):
-    """Those of JAX by staying in it, the policy of Keras by passing it on."""
-    import jax
-
-    monkeypatch.setattr(parallel_batches.os, "sched_getaffinity", lambda _: range(2), raising=False)
-    assert at_once() == 2
-    with jax.debug_nans(True):
-        assert at_once() == 1
-    with jax.default_matmul_precision("highest"):
-        assert at_once() == 1
+def test_the_policy_of_keras_holds_in_threads():
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
@@ -125,7 +107,7 @@ def test_a_text_is_translated_and_scored_alike(monkeypatch):
     task, targets = tiny.translator(), tiny.sentences("target")[:9]
     wanted, given = task.translate(TEXTS, n_best=2, batch_size=2), []
     scores = task.score(TEXTS, targets, batch_size=2)
-    monkeypatch.setattr(compiled_functions, "at_once", lambda: 3)
+    monkeypatch.setattr(compiled_functions, "parallel_batches", lambda: 3)
     assert tiny.plain(task.translate(TEXTS, n_best=2, batch_size=2, progress=given.append)) == tiny.plain(wanted)
     # In another order, as threads begin with one batch of each shape.
     assert np.diff([0, *given]).tolist().count(2) == 4 and given[-1] == 9 and len(given) == 5

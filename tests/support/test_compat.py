@@ -8,7 +8,7 @@ import keras_hub
 import numpy as np
 import pytest
 
-from keras_attn_zoo.layers.base.products import Dense
+from keras_attn_zoo.layers.base.dense import Dense
 from keras_attn_zoo.support import compat
 from tests import tiny
 

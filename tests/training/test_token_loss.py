@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.kernels.gradients import fused_token_losses, kept_token_losses, plain_token_losses
+from keras_attn_zoo.kernels import token_losses
+from keras_attn_zoo.kernels.table import plain
 from keras_attn_zoo.training.token_loss import token_sums
 from tests import tiny
-from tests.layers.calls import BACKEND, value_and_gradients
+from tests.layers.calls import value_and_gradients
 
 
 def literal(logits, labels, weights, smoothing):
@@ -47,7 +48,7 @@ def test_equals_the_literal_sum(smoothing, fractions):
     assert 0 < sums["correct"] < sums["tokens"]
 
 
-@pytest.mark.parametrize("form", [plain_token_losses, fused_token_losses if BACKEND == "jax" else kept_token_losses])
+@pytest.mark.parametrize("form", [plain(token_losses), token_losses])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_gradient_equals_that_of_the_equation(form, smoothing):
     """Softmax minus target, for each token by its weight, also where the logits are far apart."""

@@ -3,9 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attn_zoo.kernels.function_transforms import recomputed
-from keras_attn_zoo.kernels.loops import scan
-from keras_attn_zoo.layers.base.products import projected, uncast
+from keras_attn_zoo import kernels
+from keras_attn_zoo.kernels import recomputed, scan
 from keras_attn_zoo.support.types import Tensor
 
 
@@ -17,7 +16,7 @@ def energy_vector(layer: keras.layers.Layer) -> Tensor:
 def linear(layer: keras.layers.Layer, x: Tensor, kernel: keras.Variable, bias: keras.Variable | None = None) -> Tensor:
     """Return x W + b along the last axis, in the type of x, given weights of a layer."""
     bias = None if bias is None else layer.weight(bias)
-    return projected(x, uncast(kernel, layer.compute_dtype), bias, compute_dtype=layer.compute_dtype)
+    return kernels.linear(x, kernel, bias, compute_dtype=layer.compute_dtype)
 
 
 @recomputed

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.kernels.masks import combine_masks, padding_masks, without_padding
+from keras_attn_zoo.kernels import combine_masks, padding_masks, without_padding
 from keras_attn_zoo.layers.base.checks import as_mask, check_inputs, check_key_shape
 from keras_attn_zoo.layers.base.rematerialization import Rematerialized
 from keras_attn_zoo.layers.base.target_positions import empty_result

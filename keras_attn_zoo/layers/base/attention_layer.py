@@ -4,13 +4,11 @@ from typing import Any
 
 from keras import ops, tree
 
-from keras_attn_zoo.kernels.loop_products import in_loop, weighted_sum
-from keras_attn_zoo.kernels.loops import scan
-from keras_attn_zoo.kernels.masks import without_padding
+from keras_attn_zoo.kernels import is_repeating, scan, weighted_sum, without_padding
 from keras_attn_zoo.layers.base.attention_call import AttentionCall
 from keras_attn_zoo.layers.base.checks import as_mask, check_built, check_choice
+from keras_attn_zoo.layers.base.dense import with_quantized_policies
 from keras_attn_zoo.layers.base.normalizers import NORMALIZERS
-from keras_attn_zoo.layers.base.products import with_quantized_policies
 from keras_attn_zoo.layers.base.rematerialization import may_be, where_training
 from keras_attn_zoo.layers.base.shared_by_layers import SharedByLayers
 from keras_attn_zoo.layers.base.target_positions import as_rows, expand_to_positions, to_batch_major, to_time_major
@@ -224,7 +222,7 @@ class AttentionLayer(AttentionCall):
         Returns:
             context `(batch, value_dim)`, scores `(batch, heads, source)`, the next state.
         """
-        if not in_loop():
+        if not is_repeating():
             query = ops.cast(query, self.compute_dtype)
         positions = None if position is None else ops.reshape(ops.cast(position, "int32"), (1,))
         if state:

@@ -10,27 +10,7 @@ from itertools import accumulate
 
 from keras import ops
 
-from keras_attn_zoo.support.processor import is_jax_on_cpu
 from keras_attn_zoo.support.types import Tensor
-
-# More parts take longer to compile; smaller ones are hardly faster to read.
-_MOST_PARTS = 4
-_FEWEST_POSITIONS = 8
-
-
-def part_sizes(length: int) -> list[int]:
-    """Return how many of `length` positions each part has: under JAX on a CPU several, elsewhere there is one part.
-
-    On a GPU, the choice to leave one out would wait for the processor.
-
-    Example:
-        >>> sum(part_sizes(30))
-        30
-    """
-    if not is_jax_on_cpu():
-        return [length]
-    size = max(_FEWEST_POSITIONS, -(-length // _MOST_PARTS))
-    return [min(size, length - start) for start in range(0, length, size)] or [0]
 
 
 def write_places(parts: Sequence[Tensor], update: Tensor, place: int | Tensor, axis: int) -> list[Tensor]:

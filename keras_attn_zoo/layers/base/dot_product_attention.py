@@ -29,7 +29,7 @@ class DotProductAttention(HeadedAttention):
         """Project keys and values, once per sentence."""
         memory = super().prepare(value, key=key, value_mask=value_mask)
         parts = {"key": memory["key"], "value": self.value_dense(memory["value"])}
-        return {**memory, **{part: ops.cast(x, self.operand_type) for part, x in parts.items()}}
+        return {**memory, **{part: ops.cast(x, self.operand_dtype) for part, x in parts.items()}}
 
     def project_key(self, key: Tensor) -> Tensor:
         """W_k h_j."""

@@ -8,11 +8,11 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn_zoo.kernels import operand_dtype
 from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_axis, check_positive, check_rate, check_sizes
 from keras_attn_zoo.layers.base.dropout import Dropout
 from keras_attn_zoo.layers.base.heads import HeadMerge, HeadProjection
-from keras_attn_zoo.layers.base.products import operand_type
 from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
 
 # The options for kernels and biases, named as in Keras' own layer.
@@ -159,13 +159,13 @@ class HeadedAttention(AttentionLayer):
         return sorted(variables, key=lambda v: "/" not in v.path.removeprefix(f"{self.path}/"))
 
     @property
-    def operand_type(self) -> str:
+    def operand_dtype(self) -> str:
         """The type of projected keys and values, and of the weights on these."""
-        return operand_type(self.compute_dtype)
+        return operand_dtype(self.compute_dtype)
 
     def drop(self, weights: Tensor, training: bool | None) -> Tensor:
         """Weights under dropout, in the type of products with values."""
-        weights = ops.cast(weights, self.operand_type)
+        weights = ops.cast(weights, self.operand_dtype)
         if not self.dropout or training is False:
             # A call of a layer costs more than some steps of a search.
             return weights

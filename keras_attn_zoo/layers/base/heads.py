@@ -8,13 +8,14 @@ import keras
 from keras import ops
 from keras.quantizers import QuantizationConfig
 
+from keras_attn_zoo import kernels
+from keras_attn_zoo.layers.base.dense import LinearMap, quantize_to_int8
 from keras_attn_zoo.layers.base.kernel_initialization import fresh_initializer
-from keras_attn_zoo.layers.base.products import StepMap, product, quantize_to_int8, uncast
 from keras_attn_zoo.layers.base.rematerialization import Rematerialized
 from keras_attn_zoo.support.types import Initializer, Shape, Tensor
 
 
-class _HeadMap(Rematerialized, StepMap, keras.layers.EinsumDense):
+class _HeadMap(Rematerialized, LinearMap, keras.layers.EinsumDense):
     """Base class of both maps: weights, LoRA and int8 of Keras' layer, with one flat product instead of its einsum."""
 
     kernel_initializer: Initializer
@@ -47,16 +48,17 @@ class _HeadMap(Rematerialized, StepMap, keras.layers.EinsumDense):
 
     def matrix(self) -> Tensor:
         """The kernel as a floating-point matrix, a row for each input, LoRA included."""
-        given = self.floating()
-        if given is not None:
-            return given
         if self.quantization_mode is None:
-            return self.as_matrix(uncast(self.kernel if self.lora_enabled else self._kernel, self.compute_dtype))
-        kernel = self.float_of(self._kernel)
+            kernel = kernels.master_weight(self.kernel if self.lora_enabled else self._kernel, self.compute_dtype)
+            return self._as_matrix(kernel)
+        kernel = self._as_matrix(ops.cast(self._kernel, self.compute_dtype) / self.scale_of_kernel())
         if self.lora_enabled:
             share = self.lora_alpha / self.lora_rank
-            kernel = kernel + share * self.as_matrix(ops.matmul(self.lora_kernel_a, self.lora_kernel_b))
+            kernel = kernel + share * self._as_matrix(ops.matmul(self.lora_kernel_a, self.lora_kernel_b))
         return kernel
+
+    def _as_matrix(self, kernel):
+        return ops.reshape(kernel, (self.input_size, -1))
 
     def scale_of_kernel(self) -> Tensor:
         """Return by what a kernel in int8 is divided, in a shape that fits it."""
@@ -65,9 +67,10 @@ class _HeadMap(Rematerialized, StepMap, keras.layers.EinsumDense):
     def multiplied(self, x: Tensor) -> Tensor:
         """Return x W + b for rows x `(rows, inputs)`."""
         bias = None if self.bias is None else ops.reshape(self.bias, (-1,))
-        if self.multiplies_unsigned():
-            return self.of_unsigned(x, bias)
-        return product(x, self.matrix(), bias, variable=self._kernel, compute_dtype=self.compute_dtype)
+        if self.quantization_mode is not None:
+            return self.int8_product(x, bias)
+        kernel = self.kernel if self.lora_enabled else self._kernel
+        return kernels.linear(x, kernel, bias, compute_dtype=self.compute_dtype)
 
 
 class HeadProjection(_HeadMap):
@@ -98,8 +101,8 @@ class HeadProjection(_HeadMap):
         return ops.transpose(ops.reshape(x, (batch, length, self.num_heads, self.head_dim)), (0, 2, 1, 3))
 
     def quantized_call(self, x: Tensor, training: bool | None = None) -> Tensor:
-        """Project by a product of integers, or by the kernel in floating point where a search has made it."""
-        if self.floating() is not None or self.multiplies_unsigned():
+        """Project by a product of integers."""
+        if self.has_plain_int8():
             return self.call(x)
         return ops.transpose(super().quantized_call(x, training=training), (0, 2, 1, 3))
 
@@ -140,8 +143,8 @@ class HeadMerge(_HeadMap):
         return ops.reshape(self.multiplied(joined), (batch, length, self.width))
 
     def quantized_call(self, contexts: Tensor, training: bool | None = None) -> Tensor:
-        """Join by a product of integers, or by the kernel in floating point where a search has made it."""
-        if self.floating() is not None or self.multiplies_unsigned():
+        """Join by a product of integers."""
+        if self.has_plain_int8():
             return self.call(contexts)
         found = super().quantized_call(ops.transpose(contexts, (0, 2, 1, 3)), training=training)
         return ops.reshape(found, (*ops.shape(found)[:2], self.width))

@@ -2,9 +2,7 @@
 
 from keras import ops
 
-from keras_attn_zoo.kernels.gradients import SMALLEST_TOTAL
-from keras_attn_zoo.kernels.masks import EXCLUDED
-from keras_attn_zoo.kernels.pair_normalizer import guarded_log_normalizer
+from keras_attn_zoo.kernels import EXCLUDED, SMALLEST_TOTAL, guarded_log_normalizer
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # A float32 below this may be flushed to zero: such a weight is treated as 0.

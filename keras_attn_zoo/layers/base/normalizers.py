@@ -1,13 +1,13 @@
 """How energies become weights: softmax, and the sparse ones, which give most positions a weight of exactly 0.
 
 All run in float32 and treat masks as `masked_softmax` does: excluded positions get 0, and so does a row with nothing to
-attend to. Sparsemax and entmax are exact; their thresholds and gradients are found in `kernels.gradients`.
+attend to. Sparsemax and entmax are exact.
 """
 
 from keras import ops
 
-from keras_attn_zoo.kernels.gradients import entmax15_of, sparsemax_of
-from keras_attn_zoo.kernels.masks import EXCLUDED, masked_softmax
+from keras_attn_zoo import kernels
+from keras_attn_zoo.kernels import EXCLUDED, masked_softmax
 from keras_attn_zoo.support.types import Tensor
 
 
@@ -26,7 +26,7 @@ def sparsemax(energies: Tensor, mask: Tensor | None = None) -> Tensor:
     Example:
         >>> sparsemax([[0.0, 0.5, 3.0], [1.0, 1.0, 0.0]])  # [[0, 0, 1], [0.5, 0.5, 0]]
     """
-    return _masked(sparsemax_of, energies, mask)
+    return _masked(kernels.sparsemax, energies, mask)
 
 
 def entmax15(energies: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -39,7 +39,7 @@ def entmax15(energies: Tensor, mask: Tensor | None = None) -> Tensor:
     Example:
         >>> entmax15([[0.0, 0.0, -5.0]])  # [[0.5, 0.5, 0]]
     """
-    return _masked(entmax15_of, energies, mask)
+    return _masked(kernels.entmax15, energies, mask)
 
 
 NORMALIZERS = {"softmax": masked_softmax, "sparsemax": sparsemax, "entmax15": entmax15}

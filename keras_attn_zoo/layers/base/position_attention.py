@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import keras
 from keras import ops
 
-from keras_attn_zoo.kernels.loops import at_most
+from keras_attn_zoo.kernels import at_most
 from keras_attn_zoo.layers.base.rematerialization import may_be
 from keras_attn_zoo.layers.base.self_attention_steps import ProjectionsSeen
 from keras_attn_zoo.support.types import Tensor, TensorTree
@@ -101,13 +100,6 @@ class PositionAttention(ProjectionsSeen):
             # Unlike the weights, dropout differs from sentence to sentence.
             weights = ops.broadcast_to(weights, (ops.shape(memory["value"])[0], *ops.shape(weights)[1:]))
         return super().weigh(weights, memory, mask, training)
-
-    def weighted(self, weights: Tensor, value: Tensor) -> Tensor:
-        """Contexts `(batch, heads, target, value_dim)` of projected values."""
-        if keras.config.backend() == "jax" and weights.shape[0] == weights.shape[2] == 1:
-            # All sentences share the weights; for a matrix product, XLA would first copy the values.
-            return ops.sum(ops.transpose(weights, (0, 1, 3, 2)) * value, axis=2, keepdims=True)
-        return super().weighted(weights, value)
 
 
 def check_length(layer: Any, length: int | Tensor, max_length: int) -> int | Tensor:

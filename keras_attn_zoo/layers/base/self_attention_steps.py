@@ -4,10 +4,10 @@ import operator
 
 from keras import ops
 
-from keras_attn_zoo.kernels.loops import write
+from keras_attn_zoo.kernels import chunk_sizes, write
 from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_built
-from keras_attn_zoo.layers.base.chunked_cache import part_sizes, reached_contexts, write_places
+from keras_attn_zoo.layers.base.chunked_cache import reached_contexts, write_places
 from keras_attn_zoo.layers.base.headed_attention import HeadedAttention
 from keras_attn_zoo.layers.base.target_positions import as_rows
 from keras_attn_zoo.support.types import Tensor, TensorTree
@@ -181,11 +181,11 @@ class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
         shape, widths = (batch_size, self.num_heads), {"key": self.key_dim, "value": self.value_dim}
 
         def empty(part, size):
-            return ops.zeros((*shape, size, widths[part]), dtype=self.operand_type)
+            return ops.zeros((*shape, size, widths[part]), dtype=self.operand_dtype)
 
         if not self._shares():
             return {part: empty(part, self.room(max_length)) for part in self._seen}
-        return {part: [empty(part, size) for size in part_sizes(max_length)] for part in self._seen}
+        return {part: [empty(part, size) for size in chunk_sizes(max_length)] for part in self._seen}
 
     def see(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> TensorTree:
         """Project the position."""
@@ -203,11 +203,11 @@ class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
     def no_beam_seen(self, batch_size: int, max_length: int, beams: int) -> TensorTree:
         """Return lists of empty places: for keys as columns, as the energies of a part are then one plain product."""
         shapes = {"key": (self.key_dim, -1), "value": (-1, self.value_dim)}
-        places = [size * beams for size in part_sizes(max_length)]
+        places = [size * beams for size in chunk_sizes(max_length)]
 
         def empty(part, count):
             shape = [count if size < 0 else size for size in shapes[part]]
-            return ops.zeros((batch_size, self.num_heads, *shape), dtype=self.operand_type)
+            return ops.zeros((batch_size, self.num_heads, *shape), dtype=self.operand_dtype)
 
         return {part: [empty(part, count) for count in places] for part in self._seen}
 
@@ -234,7 +234,7 @@ class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
         return self.merge(reached_contexts(weights, memory["value"], place, self.weighted), mask)
 
     def _projected(self, part, query):
-        return ops.cast(getattr(self, f"{part}_dense")(query), self.operand_type)
+        return ops.cast(getattr(self, f"{part}_dense")(query), self.operand_dtype)
 
     @property
     def _seen(self):

@@ -1,16 +1,36 @@
-"""The normaliser of a mixture for all pairs of positions, in slices of the vocabulary: correct at any range."""
+"""The normaliser of a mixture of softmaxes, for all pairs of positions."""
 
 from keras import ops
 
-from keras_attn_zoo.kernels.masks import EXCLUDED
+from keras_attn_zoo.kernels.portable.masks import EXCLUDED
+from keras_attn_zoo.kernels.table import operation
 from keras_attn_zoo.support.types import Tensor
 
+# A sum of products of numbers up to 1 that is below this may have lost terms that float32 cannot represent.
+SMALLEST_TOTAL = 1e-25
 # Vocabulary entries that are processed at once, for all pairs.
 _SLICE = 32
 
 
+@operation
+def log_normalizer(left: Tensor, right: Tensor) -> Tensor:
+    """Return log Σ_v exp(left_iv + right_jv) for all pairs i, j.
+
+    Args:
+        left: `(batch, n, vocabulary)`, float32.
+        right: `(batch, m, vocabulary)`, float32.
+
+    Returns:
+        float32 `(batch, n, m)`.
+
+    Example:
+        >>> log_normalizer(ops.zeros((1, 2, 4)), ops.zeros((1, 3, 4)))  # log 4, (1, 2, 3)
+    """
+    return ops.logsumexp(pairs_of(left, right), axis=-1)
+
+
 def guarded_log_normalizer(left: Tensor, right: Tensor) -> Tensor:
-    """Return the normaliser with a separate maximum for each pair: correct at any range, slice by slice."""
+    """Return the normaliser with a maximum for each pair, correct at any range, in slices of the vocabulary."""
     lefts, rights = slices_of(left), slices_of(right)
     start = ops.zeros_like(ops.matmul(left[..., :1], ops.transpose(right[..., :1], (0, 2, 1)))) + EXCLUDED
 

@@ -5,32 +5,24 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.kernels import small_batch_products
+from keras_attn_zoo.kernels import jax_cpu
+from keras_attn_zoo.kernels.known_weights import inference
+from keras_attn_zoo.kernels.portable.linear_maps import linear, operand_dtype
+from keras_attn_zoo.layers.base.dense import Dense
 from keras_attn_zoo.layers.base.heads import HeadMerge
-from keras_attn_zoo.layers.base.products import Dense, operand_type, product, repeated
 from tests.layers.calls import BACKEND, compiled, of_unknown_sizes, value_and_gradients
 
 # One row, few rows as in a search, of which some are filled up, and more than those.
 ROWS = (1, 2, 5, 17, 50, 64, 65)
+# The forms, by whether small batches gain from a transposed kernel: other backends have one.
+FORMS = {"plain": False, "small_batches": True} if BACKEND == "jax" else {"plain": False}
 
 
-# The forms of a product, by what stands for them: under TensorFlow there is one.
-USES = {
-    "jax": {"once": None, "repeated": False, "repeated_by_columns": True},
-    "tensorflow": {"once": None},
-    "torch": {"once": None},
-}[BACKEND]
-
-
-@pytest.fixture(autouse=True, params=USES.values(), ids=USES)
-def used(request, monkeypatch):
-    """All forms: under JAX outside and inside the body of a loop, there in two."""
-    if request.param is not None:
-        monkeypatch.setattr(small_batch_products, "columns_are_faster", lambda: request.param)
-        with repeated():
-            yield
-            return
-    yield
+@pytest.fixture(params=FORMS.values(), ids=FORMS)
+def small_batches(request, monkeypatch):
+    """Whether the processor is one that gains from transposed kernels."""
+    monkeypatch.setattr(jax_cpu, "is_intel", lambda: request.param)
+    monkeypatch.setattr(jax_cpu, "is_amd", lambda: False)
 
 
 def numbers(seed, *shape):
@@ -39,22 +31,24 @@ def numbers(seed, *shape):
 
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("transposed", [False, True])
-def test_product(rows, transposed):
+def test_linear(rows, transposed, small_batches):
     x, kernel, bias = numbers(0, rows, 5), numbers(1, 5, 7), numbers(2, 7)
     given = kernel.T if transposed else kernel
 
     def of(x, kernel, bias=None):
-        return product(x, kernel, bias, transposed)
+        return linear(x, kernel, bias, transposed)
 
     wanted = x.astype("float64") @ kernel
-    np.testing.assert_allclose(compiled(of)(x, given), wanted, rtol=0, atol=1e-5)
-    np.testing.assert_allclose(compiled(of)(x, given, bias), wanted + bias, rtol=0, atol=1e-5)
+    # In inference, a transposed kernel is as good as a prepared one.
+    for run in (of, inference()(of)):
+        np.testing.assert_allclose(compiled(run)(x, given), wanted, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(compiled(run)(x, given, bias), wanted + bias, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("outputs", [80, 48])
-def test_product_in_bfloat16(rows, transposed, outputs):
+def test_linear_in_bfloat16(rows, transposed, outputs, small_batches):
     """Sums of a few -1, 0 and 1 are exact. XLA might join it with the transpositions around it, if it is not small."""
     rng = np.random.default_rng(0)
     x, kernel, bias, upstream = (
@@ -64,10 +58,11 @@ def test_product_in_bfloat16(rows, transposed, outputs):
 
     def of(x, kernel, bias):
         x, kernel, bias = (keras.ops.cast(part, "bfloat16") for part in (keras.ops.transpose(x), kernel, bias))
-        found = product(x, keras.ops.transpose(kernel) if transposed else kernel, bias, transposed)
+        found = linear(x, keras.ops.transpose(kernel) if transposed else kernel, bias, transposed)
         return keras.ops.cast(keras.ops.transpose(found), "float32")
 
-    np.testing.assert_array_equal(compiled(of)(x.T, kernel, bias).T, x @ kernel + bias)
+    for run in (of, inference()(of)):
+        np.testing.assert_array_equal(compiled(run)(x.T, kernel, bias).T, x @ kernel + bias)
     found = value_and_gradients(
         keras.layers.Identity(),
         lambda given: keras.ops.sum(of(**given) * keras.ops.convert_to_tensor(upstream.T)),
@@ -100,8 +95,8 @@ def test_gradient_of_a_fit(rows):
 
 
 def test_small_products_are_never_less_precise():
-    assert [operand_type(name) for name in ("float16", "float32", "float64")] == ["float16", "float32", "float64"]
-    assert operand_type("bfloat16") == ("float32" if BACKEND == "jax" else "bfloat16")
+    assert [operand_dtype(name) for name in ("float16", "float32", "float64")] == ["float16", "float32", "float64"]
+    assert operand_dtype("bfloat16") == ("float32" if BACKEND == "jax" else "bfloat16")
 
 
 @pytest.mark.skipif(BACKEND != "jax", reason="others round the gradient to bfloat16")

@@ -5,9 +5,10 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.kernels import jax_cpu
 from keras_attn_zoo.layers import MultiHeadAttention
-from keras_attn_zoo.layers.base import chunked_cache
-from keras_attn_zoo.layers.base.chunked_cache import part_sizes, reached_contexts, reached_energies, write_places
+from keras_attn_zoo.layers.base import self_attention_steps
+from keras_attn_zoo.layers.base.chunked_cache import reached_contexts, reached_energies, write_places
 from tests import tiny
 
 BEAMS, SIZES = 2, [4, 4, 2]
@@ -60,17 +61,6 @@ def test_what_is_reached_is_computed_and_the_rest_left_out():
         np.testing.assert_allclose(ops.convert_to_numpy(contexts), now @ values, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.one_backend
-@pytest.mark.parametrize("length", [1, 8, 9, 30, 33, 100])
-def test_the_parts_hold_all_positions(length, monkeypatch):
-    monkeypatch.setattr(chunked_cache, "is_jax_on_cpu", lambda: True)
-    sizes = part_sizes(length)
-    assert sum(sizes) == length and 1 <= len(sizes) <= 4 and min(sizes) > 0
-    assert len(sizes) == 1 or sizes[0] >= 8
-    monkeypatch.setattr(chunked_cache, "is_jax_on_cpu", lambda: False)
-    assert part_sizes(length) == [length]
-
-
 class PlainProducts(MultiHeadAttention):
     """A form of dot products that reads all keys at once, as a call and as steps had them before there were parts."""
 
@@ -79,7 +69,7 @@ class PlainProducts(MultiHeadAttention):
 
 
 def test_a_subclass_reads_whole_keys_and_values(monkeypatch):
-    monkeypatch.setattr(chunked_cache, "is_jax_on_cpu", lambda: True)
+    monkeypatch.setattr(self_attention_steps, "chunk_sizes", jax_cpu.chunk_sizes)
     length, x = 18, ops.convert_to_tensor(draw(2, 18, 4))
     for kind in (PlainProducts, MultiHeadAttention):
         layer = kind(num_heads=2, key_dim=3)
@@ -99,7 +89,8 @@ def test_a_subclass_reads_whole_keys_and_values(monkeypatch):
 def test_a_search_in_parts_is_that_in_one(mechanism, beams, monkeypatch):
     found = {}
     for parts in (True, False):
-        monkeypatch.setattr(chunked_cache, "is_jax_on_cpu", lambda parts=parts: parts)
+        sizes = jax_cpu.chunk_sizes if parts else lambda length: [length]
+        monkeypatch.setattr(self_attention_steps, "chunk_sizes", sizes)
         arguments = {"decoder_attention": mechanism, "max_length": 24, "sampler": BeamSearch(beams)}
         model = tiny.translator(body=tiny.transformer, length=24, **arguments)
         best = model.translate(tiny.sentences("source")[:6], n_best=beams)

@@ -6,11 +6,11 @@ import pytest
 from keras import ops
 from keras.quantizers import AbsMaxQuantizer, Int8QuantizationConfig
 
-from keras_attn_zoo.kernels import int8
-from keras_attn_zoo.kernels.int8 import unsigned_product
-from keras_attn_zoo.layers.base import products
+from keras_attn_zoo.kernels import jax_cpu
+from keras_attn_zoo.kernels.jax_cpu import unsigned_product
+from keras_attn_zoo.kernels.known_weights import inference
+from keras_attn_zoo.layers.base.dense import Dense
 from keras_attn_zoo.layers.base.heads import HeadMerge, HeadProjection
-from keras_attn_zoo.layers.base.products import Dense, turned
 from keras_attn_zoo.support import processor
 from tests.layers.calls import BACKEND, compiled
 
@@ -41,8 +41,8 @@ def calls(monkeypatch):
         found.append(x.shape)
         return unsigned_product(x, kernel)
 
-    monkeypatch.setattr(products, "uses_unsigned", lambda: True)
-    monkeypatch.setattr(products, "unsigned_product", product)
+    monkeypatch.setattr(jax_cpu, "uses_unsigned", lambda: True)
+    monkeypatch.setattr(jax_cpu, "unsigned_product", product)
     return found
 
 
@@ -75,7 +75,7 @@ def test_layers_give_the_result_of_keras_product(rows, kind, calls):
         x = np.random.default_rng(0).normal(size=(rows, *shape)).astype("float32")
 
         def run(x, layer=layer):
-            with turned({}):
+            with inference():
                 return layer(x)
 
         calls.clear()
@@ -97,7 +97,7 @@ def test_what_keras_alone_does_is_left_to_it(calls):
 
     def seen(layer, shape):
         x = np.random.default_rng(0).normal(size=(2, *shape)).astype("float32")
-        with turned({}):
+        with inference():
             assert np.isfinite(layer(x)).all()
         return calls
 
@@ -125,4 +125,4 @@ def test_on_which_processors_it_is_faster(flags, unsigned, monkeypatch):
     monkeypatch.setattr(processor, "_description", lambda: f"vendor_id\t: GenuineIntel\nflags\t\t: {flags}\n")
     for version, computes in (((0, 10, 1), True), ((0, 11, 0), True), ((0, 10, 0), False), ((0, 4, 38), False)):
         monkeypatch.setattr(jax, "__version_info__", version)
-        assert int8.uses_unsigned() is (unsigned and computes)
+        assert jax_cpu.uses_unsigned() is (unsigned and computes)

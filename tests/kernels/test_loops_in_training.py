@@ -5,21 +5,14 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.kernels import small_batch_products
-from keras_attn_zoo.kernels.loop_products import in_loop, product_in_loop
-from keras_attn_zoo.kernels.loops import scan
-from keras_attn_zoo.layers.base.products import Dense, product
+from keras_attn_zoo.kernels import is_repeating, linear, scan, weighted_sum
+from keras_attn_zoo.layers.base.dense import Dense
 from tests.layers.calls import BACKEND, value_and_gradients
 
 pytestmark = pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")
 
 LENGTH, WIDTH, SOURCE = 5, 4, 3
 TOLERANCE = {"rtol": 0, "atol": 2e-5}
-
-
-@pytest.fixture(params=[True, False], ids=["columns", "rows"])
-def processor(request, monkeypatch):
-    monkeypatch.setattr(small_batch_products, "columns_are_faster", lambda: request.param)
 
 
 def numbers(seed, *shape):
@@ -42,16 +35,15 @@ def loss(given, weights, reverse=False, checkpoint=False, keep=None):
     """A loop that multiplies twice by one weight and once by another, and weighs a value for each row."""
 
     def of_state(h):
-        return product(h, given["own"], given["bias"])
+        return linear(h, given["own"], given["bias"])
 
     def step(state, at):
         h, count = state
         # Two rows for each value.
         shares = ops.stack([ops.softmax(h[:, :SOURCE]), ops.tanh(h[:, :SOURCE])], axis=1)
-        found = product_in_loop(shares, given["value"], "float32")
-        context = ops.matmul(shares, given["value"]) if found is None else found
+        context = weighted_sum(shares, given["value"])
         h = ops.where(at["keep"], h, ops.tanh(at["x"] + (keras.remat(of_state) if checkpoint else of_state)(h)))
-        output = product(h, given["read"]) * product(context[:, 0], given["own"]) + context[:, 1]
+        output = linear(h, given["read"]) * linear(context[:, 0], given["own"]) + context[:, 1]
         return (h, count + 1), output
 
     keep = ops.convert_to_tensor(np.arange(LENGTH) == 1) if keep is None else keep
@@ -71,7 +63,7 @@ def gradients(function, inputs):
 
 @pytest.mark.parametrize("rows", [1, 3, 64, 65])
 @pytest.mark.parametrize("options", [{}, {"reverse": True}, {"checkpoint": True}], ids=["plain", "reverse", "remat"])
-def test_gradients_are_those_of_the_plain_loop(rows, options, processor):
+def test_gradients_are_those_of_the_plain_loop(rows, options):
     inputs = inputs_of(rows)
     wanted_loss, wanted = gradients(lambda given: loss(given, (), **options), inputs)
     found_loss, found = gradients(lambda given: loss(given, ALL, **options), inputs)
@@ -156,7 +148,7 @@ def test_bfloat16_factors_have_exact_sums():
 
     def of(given, weights):
         x = ops.cast(given["x"], "bfloat16")
-        step = lambda state, at: (state, product(at, given["kernel"], compute_dtype="bfloat16"))  # noqa: E731
+        step = lambda state, at: (state, linear(at, given["kernel"], compute_dtype="bfloat16"))  # noqa: E731
         _, outputs = scan(step, ops.zeros(()), x, weights=weights)
         return ops.sum(ops.cast(outputs, "float32"))
 
@@ -186,4 +178,4 @@ def test_the_kernel_of_a_layer_is_summed_after_the_loop(policy):
         gradient = jax.grad(lambda *given, after=summed_after: of(*given, after))
         np.testing.assert_array_equal(gradient(*given), wanted)
         assert carries(jax.make_jaxpr(gradient)(*given)).count((WIDTH, 3)) == carried
-    assert not in_loop()
+    assert not is_repeating()

@@ -1,0 +1,85 @@
+"""Loops over positions, cumulative sums and growing caches, whether lengths are known or not."""
+
+from collections.abc import Callable, Sequence
+
+from keras import ops
+
+from keras_attn_zoo.kernels.table import operation
+from keras_attn_zoo.support.types import Tensor, TensorTree
+
+
+@operation
+def scan(
+    step: Callable[[TensorTree, TensorTree], tuple[TensorTree, TensorTree]],
+    initial_state: TensorTree,
+    inputs: TensorTree,
+    reverse: bool = False,
+    weights: Sequence[Tensor] = (),
+) -> tuple[TensorTree, TensorTree]:
+    """Run `state, output = step(state, input)` over the first axis of `inputs`.
+
+    Random numbers must be drawn before the loop and passed in `inputs`.
+
+    Args:
+        step: function of a state and one slice of `inputs`, to the next state and one output, both trees of tensors.
+        initial_state: tree of tensors; every step must keep shapes and types.
+        inputs: tree of tensors `(length, ...)`, `length` at least 1.
+        reverse: whether to begin with the last slice; the outputs are in the order of the inputs either way.
+        weights: in training, matrices that `step` multiplies by, of which gradients are wanted; given once, they may be
+            computed for all positions at once, and then have first derivatives by reverse mode alone.
+
+    Returns:
+        The last state, and the outputs stacked to `(length, ...)`.
+
+    Example:
+        >>> total, sums = scan(lambda s, x: (s + x, s + x), ops.zeros(()), ops.ones((3,)))  # 3, [1, 2, 3]
+    """
+    return ops.scan(step, initial_state, inputs, reverse=reverse)
+
+
+@operation
+def cumulative_sum(x: Tensor) -> Tensor:
+    """Return the cumulative sums of `x`, `(batch, length, width)`, over positions.
+
+    Example:
+        >>> cumulative_sum(ops.ones((1, 3, 2)))  # [[[1, 1], [2, 2], [3, 3]]]
+    """
+    return ops.cumsum(x, axis=1)
+
+
+@operation
+def write(array: Tensor, update: Tensor, index: int | Tensor, axis: int) -> Tensor:
+    """Return `array` with `update`, of size 1 along `axis`, written at an index, as into the growing cache of a search.
+
+    Example:
+        >>> write(ops.zeros((2, 3)), ops.ones((2, 1)), 1, axis=1)  # [[0, 1, 0], [0, 1, 0]]
+    """
+    return ops.slice_update(array, [index if i == axis else 0 for i in range(len(array.shape))], update)
+
+
+@operation
+def first(array: Tensor, length: int | Tensor, axis: int) -> Tensor:
+    """Return the first `length` elements of `array` along `axis`.
+
+    Example:
+        >>> first(ops.ones((2, 3)), 2, axis=1)  # [[1, 1], [1, 1]]
+    """
+    return array[(slice(None),) * axis + (slice(length),)]
+
+
+@operation
+def at_most(length: int | Tensor, bound: int, message: str) -> int | Tensor:
+    """Return `length`; raise if it exceeds `bound`, as soon as it is known.
+
+    Args:
+        length: an integer, or a scalar tensor if the length of a batch is unknown.
+        bound: an integer.
+        message: the error message; `{}` is replaced by the length.
+
+    Example:
+        >>> at_most(3, 5, "too long: {}")
+        3
+    """
+    if isinstance(length, int) and length > bound:
+        raise ValueError(message.format(length))
+    return length

@@ -1,0 +1,113 @@
+"""The table of forms: which runs where, that each stands in for its operation, and the environment variable."""
+
+import importlib
+import inspect
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn_zoo import kernels
+from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.kernels import linear, table
+from keras_attn_zoo.support.errors import UserError
+from tests import tiny
+from tests.layers.calls import BACKEND, compiled, to_numpy
+from tests.layers.cases import CASES, weights_of
+
+# Modules whose operations the table names.
+PORTABLE = ("expanded_pairs", "label_losses", "linear_maps", "loops", "mixtures", "noise", "search_steps")
+MODULES = [
+    importlib.import_module(f"keras_attn_zoo.kernels.portable.{name}") for name in (*PORTABLE, "sparse_normalizers")
+]
+OPERATIONS = {name: getattr(module, name) for module in MODULES for name in table.FORMS if hasattr(module, name)}
+
+
+@pytest.fixture
+def portable(monkeypatch):
+    monkeypatch.setenv(table.KERNELS, "portable")
+
+
+def test_every_form_is_called_as_its_operation():
+    assert OPERATIONS.keys() == table.FORMS.keys()
+    for name, forms in table.FORMS.items():
+        wanted = [*inspect.signature(table.plain(OPERATIONS[name])).parameters]
+        for form in forms:
+            module, function = form.place.split(":")
+            found = getattr(importlib.import_module(f"keras_attn_zoo.kernels.{module}"), function)
+            assert len([*inspect.signature(found).parameters]) == len(wanted), form
+
+
+def test_the_first_form_that_suits_runs(monkeypatch):
+    used = []
+    monkeypatch.setattr(table, "_imported", lambda place: lambda *args, **kwargs: used.append(place))
+    for suits, wanted in (((True, True), "a:x"), ((False, True), "b:x"), ((False, False), None)):
+        forms = tuple(table.Form(lambda one=one: one, place) for one, place in zip(suits, ("a:x", "b:x"), strict=True))
+        monkeypatch.setitem(table.FORMS, "linear", forms)
+        used.clear()
+        linear(ops.ones((1, 2)), ops.ones((2, 3)))
+        assert used == ([] if wanted is None else [wanted])
+
+
+def test_portable_leaves_what_a_backend_needs(portable):
+    def place(name):
+        found = table.form_of(name, table.plain(OPERATIONS[name]))
+        return found.__module__.removeprefix("keras_attn_zoo.kernels.")
+
+    found = {name for name in table.FORMS if not place(name).startswith("portable.")}
+    assert found == {"tensorflow": {"scan", "write", "at_most"}, "jax": {"first"}, "torch": {"dropout"}}[BACKEND]
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("given", ["", "fastest", "portable", None])
+def test_the_choices(given, monkeypatch):
+    monkeypatch.delenv(table.KERNELS, raising=False)
+    if given is not None:
+        monkeypatch.setenv(table.KERNELS, given)
+    assert table.choice() == (given or "fastest")
+
+
+@pytest.mark.one_backend
+def test_another_choice_is_an_error(monkeypatch):
+    monkeypatch.setenv(table.KERNELS, "slow")
+    with pytest.raises(UserError, match=r"^ATTN_ZOO_KERNELS must be fastest or portable; received 'slow'\.$"):
+        kernels.top_k(ops.ones((1, 3)), 1)
+
+
+# With loops, sums over positions, and products of each kind.
+SOME = ("bahdanau_feedback", "luong_general", "previous_context", "expanded_key_value_1", "energy_accumulation")
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.name in SOME], ids=str)
+def test_a_call_is_its_equation_in_the_portable_form(case, portable):
+    layer, inputs = case.layer(), case.inputs()
+    wanted = case.expected(weights_of(layer), inputs, **case.causal)
+    context, scores = to_numpy(layer(**inputs, **case.causal, return_attention_scores=True))
+    np.testing.assert_allclose(context, wanted[0], atol=3e-6)
+    np.testing.assert_allclose(scores, wanted[1], atol=1e-6)
+
+
+@pytest.mark.slow_compiled
+@pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer])
+def test_training_and_search_give_the_same_numbers_in_both(body, monkeypatch):
+    """A step of training by each form, then translations: equal to the rounding of sums in another order."""
+    found = {}
+    for choice in table.CHOICES:
+        monkeypatch.setenv(table.KERNELS, choice)
+        model = tiny.translator(body=body, sampler=BeamSearch(2))
+        x, y, weights = tiny.batch()
+        model.compile(optimizer=keras.optimizers.SGD(0.1), sampler=model.sampler)
+        logs = model.fit(x, y, sample_weight=weights, epochs=2, verbose=0, shuffle=False).history
+        best = model.translate(tiny.sentences("source")[:3])
+        found[choice] = [*logs["loss"], *logs["gradient_norm"], *(one.log_prob for [one] in best)]
+    np.testing.assert_allclose(found["portable"], found["fastest"], rtol=2e-4)
+
+
+def test_products_of_both_forms_are_alike(portable, monkeypatch):
+    x, kernel, bias = (
+        np.random.default_rng(i).normal(size=s).astype("float32") for i, s in enumerate([(5, 4), (4, 3), (3,)])
+    )
+    plain = compiled(linear)(x, kernel, bias)
+    monkeypatch.setenv(table.KERNELS, "fastest")
+    np.testing.assert_allclose(compiled(linear)(x, kernel, bias), plain, atol=1e-6)
