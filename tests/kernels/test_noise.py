@@ -1,0 +1,20 @@
+"""Dropout of an array, in the form of each backend."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn_zoo.kernels import dropout
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_a_share_is_dropped_and_the_rest_scaled(rate, kind):
+    x = ops.ones((200, 301), dtype=kind)
+    seed = keras.random.SeedGenerator(3)
+    first, second = (ops.convert_to_numpy(ops.cast(dropout(x, rate, seed), "float32")) for _ in range(2))
+    deviation = np.sqrt(rate * (1 - rate) / first.size)
+    assert abs((first == 0).mean() - rate) < 4.5 * deviation
+    np.testing.assert_allclose(first[first != 0], 1 / (1 - rate), rtol=1e-6 if kind == "float32" else 0.01)
+    assert (first != second).any()
