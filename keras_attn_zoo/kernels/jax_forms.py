@@ -3,10 +3,12 @@
 import math
 
 import keras
-from keras import ops
+from keras import ops, tree
 
 from keras_attn_zoo.kernels.portable import loops, noise
+from keras_attn_zoo.kernels.portable.label_losses import is_largest, of_labels, smoothed
 from keras_attn_zoo.kernels.table import plain
+from keras_attn_zoo.kernels.written_gradients import custom_gradient
 from keras_attn_zoo.support.types import Tensor
 
 # Of the few numbers that are kept at higher rates, a bound of 32 bits would keep too many or too few.
@@ -54,3 +56,33 @@ def _mix(bits):
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
         bits = (bits ^ (bits >> shift)) * jnp.uint32(factor)
     return bits ^ (bits >> 16)
+
+
+def token_losses(logits: Tensor, labels: Tensor, label_smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return loss, nll and correctness; the gradient computes exponentials again, which XLA joins with the rest.
+
+    The softmax that the form of all backends keeps would be written and read once more.
+    """
+    share = label_smoothing / logits.shape[-1]
+
+    @custom_gradient
+    def of(logits, labels):
+        largest = ops.max(logits, axis=-1)
+        normalizer = ops.sum(ops.exp(logits - largest[..., None]), axis=-1)
+        log_normalizer = largest + ops.log(normalizer)
+        gold = of_labels(logits, labels)
+        nll = log_normalizer - gold
+        uniform = log_normalizer - ops.mean(logits, axis=-1) if label_smoothing else 0.0
+
+        def gradient(*upstream):
+            # Only the loss, the first output, has a gradient; nll and correctness are only reported.
+            upstream = tree.flatten(upstream)[0][..., None]
+            is_gold = ops.arange(logits.shape[-1], dtype="int32") == labels[..., None]
+            target = ops.where(is_gold, 1.0 - label_smoothing + share, share)
+            # Not exp(z - log_normalizer): for large logits, the logarithm has too few digits.
+            of_logits = ops.exp(logits - largest[..., None]) * (upstream / normalizer[..., None]) - upstream * target
+            return of_logits, None
+
+        return (smoothed(nll, uniform, label_smoothing), nll, is_largest(logits, gold)), gradient
+
+    return of(logits, labels)

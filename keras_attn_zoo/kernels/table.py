@@ -94,7 +94,10 @@ FORMS: dict[str, tuple[Form, ...]] = {
     "sparsemax": (Form(takes_written_gradients, "written_gradients:sparsemax"),),
     "entmax15": (Form(takes_written_gradients, "written_gradients:entmax15"),),
     "log_normalizer": (Form(takes_written_gradients, "written_gradients:log_normalizer"),),
-    "token_losses": (Form(takes_written_gradients, "written_gradients:token_losses"),),
+    "token_losses": (
+        Form(is_jax, "jax_forms:token_losses"),
+        Form(takes_written_gradients, "written_gradients:token_losses"),
+    ),
     "pair_recurrence": (Form(takes_written_gradients, "written_gradients:pair_recurrence"),),
 }
 

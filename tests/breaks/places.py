@@ -201,7 +201,6 @@ PLACES = (
         "keras_attn_zoo/kernels/written_gradients.py",
         "(1.0 - label_smoothing + share) * upstream",
         "(1.0 - label_smoothing) * upstream",
-        "jax",
     ),
     Place(
         "loss counts padding",
