@@ -87,7 +87,11 @@ FORMS: dict[str, tuple[Form, ...]] = {
     "write": (Form(is_tensorflow, "tensorflow_forms:write", needed=True),),
     "first": (Form(is_jax, "jax_forms:first", needed=True),),
     "at_most": (Form(is_tensorflow, "tensorflow_forms:at_most", needed=True),),
-    "dropout": (Form(is_jax, "jax_forms:dropout"), Form(is_torch, "torch_forms:dropout", needed=True)),
+    "dropout": (
+        Form(is_jax, "jax_forms:dropout"),
+        Form(is_tensorflow, "tensorflow_forms:dropout"),
+        Form(is_torch, "torch_forms:dropout", needed=True),
+    ),
     "top_k": (Form(is_jax_on_cpu, "jax_cpu:top_k"),),
     "chunk_sizes": (Form(is_jax_on_cpu, "jax_cpu:chunk_sizes"),),
     "parallel_batches": (Form(is_jax_on_cpu, "jax_cpu:parallel_batches"),),

@@ -15,7 +15,7 @@ from keras_attn_zoo.support.types import Config, Tensor
 class Dropout(Rematerialized, keras.layers.Dropout):
     """Keep each input with probability 1 - rate, scaled by 1 / (1 - rate); the others are 0.
 
-    Use it as `keras.layers.Dropout`, from which it differs in its random numbers under JAX.
+    Use it as `keras.layers.Dropout`, from which it differs in its random numbers.
 
     Args:
         rate: share of the inputs that are dropped, in [0, 1].
