@@ -19,7 +19,6 @@ from keras_attn_zoo.runs.system import parse_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "keras_attn_zoo"
-BACKENDS = {"jax", "tensorflow", "tensorflow_text", "torch"}
 RECIPES = {path.name: path for path in sorted((ROOT / "recipes").glob("*.py"))}
 PAGES = [
     ROOT / "README.md",
@@ -35,18 +34,6 @@ def imports(path):
             yield node.module or ""
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-
-
-def names_a_backend(path):
-    """Whether a file imports a backend or asks which one runs."""
-    asks = re.search(r"keras\.(config|backend)\.backend\(\)", path.read_text(encoding="utf-8"))
-    return bool(asks) or any(module.split(".")[0] in BACKENDS for module in imports(path))
-
-
-def test_few_files_ask_which_backend_runs():
-    """Those of `kernels`, which choose by it, apart."""
-    found = {path for path in PACKAGE.rglob("*.py") if names_a_backend(path)} - set((PACKAGE / "kernels").rglob("*.py"))
-    assert len(found) <= 29, sorted(found)
 
 
 # Who may import whom, see docs/explanation/architecture.md.

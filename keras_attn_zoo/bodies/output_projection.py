@@ -10,7 +10,7 @@ from keras_attn_zoo import kernels
 from keras_attn_zoo.bodies.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.dense import Dense, LinearMap, check_int8, quantize_to_int8
-from keras_attn_zoo.support.compat import replace_variable
+from keras_attn_zoo.support.compat import attach_layer
 from keras_attn_zoo.support.types import Config, Shape, Tensor
 
 
@@ -91,7 +91,7 @@ class OutputProjection(keras.layers.Layer):
             dense.build((None, self.kernel.shape[-1]))
         dense.kernel.assign(ops.transpose(self.kernel))
         quantize_to_int8(self, dense.quantize, mode, config)
-        replace_variable(self, "_kernel" if self.embedding is None else "", [("_quantized", dense)])
+        attach_layer(self, "_quantized", dense, in_place_of="_kernel" if self.embedding is None else None)
         # Without this, Keras would quantize on the next line.
         self._is_quantized = True
         policy = dense.dtype_policy

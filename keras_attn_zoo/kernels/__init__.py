@@ -16,7 +16,7 @@ from keras_attn_zoo.kernels.portable.linear_maps import (
     preparation,
     weighted_sum,
 )
-from keras_attn_zoo.kernels.portable.loops import at_most, cumulative_sum, first, scan, write
+from keras_attn_zoo.kernels.portable.loops import at_most, first, scan, write
 from keras_attn_zoo.kernels.portable.masks import (
     EXCLUDED,
     combine_masks,
@@ -38,7 +38,6 @@ __all__ = [
     "at_most",
     "chunk_sizes",
     "combine_masks",
-    "cumulative_sum",
     "dropout",
     "entmax15",
     "equal_weights",

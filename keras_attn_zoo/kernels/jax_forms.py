@@ -11,9 +11,6 @@ from keras_attn_zoo.kernels.table import plain
 from keras_attn_zoo.kernels.written_gradients import custom_gradient
 from keras_attn_zoo.support.types import Tensor
 
-# Of the few numbers that are kept at higher rates, a bound of 32 bits would keep too many or too few.
-_HIGHEST_RATE = 0.98
-
 
 def first(array: Tensor, length: int | Tensor, axis: int) -> Tensor:
     """Return the first elements along an axis; of a symbolic size, a slice would have the size of a minimum."""
@@ -30,10 +27,10 @@ def dropout(x: Tensor, rate: float, seed: keras.random.SeedGenerator) -> Tensor:
     mix is a bijection of 32 bits in which every bit of the input moves half of the bits of the output. On a CPU,
     drawing the numbers of JAX's generator takes fifteen times as long as reading and writing x.
     """
-    if rate > _HIGHEST_RATE:
+    if rate > noise.HIGHEST_RATE:
         return plain(noise.dropout)(x, rate, seed)
     keep = 1.0 - rate
-    bound = ops.convert_to_tensor(min(round(keep * 2**32), 2**32 - 1), "uint32")
+    bound = ops.convert_to_tensor(noise.bound_of_kept(rate, 32), "uint32")
     kept = _hashed_positions(x.shape, seed.next()) < bound
     return ops.where(kept, x / ops.cast(keep, x.dtype), ops.zeros((), x.dtype))
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import keras
 
+from keras_attn_zoo.support.compat import is_transformed_by_torch
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.processor import is_jax_on_cpu
 
@@ -49,12 +50,7 @@ def is_jax() -> bool:
 
 def takes_written_gradients() -> bool:
     """Return whether the backend takes hand-written gradients: PyTorch does not in what `torch.func` transforms."""
-    if not is_torch():
-        return True
-    import torch
-
-    # `torch.func` has no public name for what `torch.autograd.Function` asks here.
-    return not torch._C._are_functorch_transforms_active()
+    return not (is_torch() and is_transformed_by_torch())
 
 
 def choice() -> str:

@@ -10,9 +10,6 @@ from keras_attn_zoo.kernels.portable import loops, noise
 from keras_attn_zoo.kernels.table import plain
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
-# Of the few numbers that are kept at higher rates, a bound of 16 bits would keep too many or too few.
-_HIGHEST_RATE = 0.98
-
 
 def scan(
     step: Callable[[TensorTree, TensorTree], tuple[TensorTree, TensorTree]],
@@ -78,7 +75,7 @@ def dropout(x: Tensor, rate: float, seed: keras.random.SeedGenerator) -> Tensor:
     """Drop by 16 random bits for each number, two numbers to a word of the generator; none is made a float."""
     import tensorflow as tf
 
-    if rate > _HIGHEST_RATE:
+    if rate > noise.HIGHEST_RATE:
         return plain(noise.dropout)(x, rate, seed)
     keep, shape = 1.0 - rate, ops.shape(x)
     count = math.prod(shape) if all(isinstance(size, int) for size in shape) else tf.reduce_prod(shape)
@@ -86,5 +83,5 @@ def dropout(x: Tensor, rate: float, seed: keras.random.SeedGenerator) -> Tensor:
         [(count + 1) // 2], tf.cast(seed.next(), "int32"), minval=None, maxval=None, dtype=tf.uint32
     )
     bits = tf.reshape(tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:count], shape)
-    kept = bits < tf.constant(min(round(keep * 2**16), 2**16 - 1), tf.uint16)
+    kept = bits < tf.constant(noise.bound_of_kept(rate, 16), tf.uint16)
     return ops.where(kept, x / ops.cast(keep, x.dtype), ops.zeros((), x.dtype))

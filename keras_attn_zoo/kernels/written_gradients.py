@@ -63,13 +63,9 @@ def upstream_of(inputs: TensorTree, upstream: TensorTree) -> Tensor:
 # threshold, and takes a few rounds; the result is exact.
 
 
-def sparsemax(energies: Tensor) -> Tensor:
-    """Return sparsemax of float32 energies without a mask."""
-    return _sparsemax(energies)
-
-
 @custom_gradient
-def _sparsemax(energies):
+def sparsemax(energies: Tensor) -> Any:
+    """Return sparsemax of float32 energies without a mask."""
     shifted = shifted_energies(energies)
 
     def closer(threshold):
@@ -86,13 +82,9 @@ def _sparsemax(energies):
     return weights, gradient
 
 
-def entmax15(energies: Tensor) -> Tensor:
-    """Return entmax of α = 1.5 of float32 energies without a mask."""
-    return _entmax15(energies)
-
-
 @custom_gradient
-def _entmax15(energies):
+def entmax15(energies: Tensor) -> Any:
+    """Return entmax of α = 1.5 of float32 energies without a mask."""
     shifted = shifted_energies(energies / 2)
 
     def closer(threshold):

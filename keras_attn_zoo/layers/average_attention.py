@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.kernels import combine_masks, cumulative_sum, equal_weights, padding_masks, without_padding
+from keras_attn_zoo.kernels import combine_masks, equal_weights, padding_masks, without_padding
 from keras_attn_zoo.layers.base.checks import check_positive, check_rate
 from keras_attn_zoo.layers.base.dense import Dense
 from keras_attn_zoo.layers.base.dropout import Dropout
@@ -155,13 +155,13 @@ class AverageAttention(SelfAttentionSteps):
         if value_mask is not None:
             real = ops.cast(value_mask, "bool")
             count = ops.cumsum(ops.cast(real, "float32"), axis=1)[..., None]
-            mean = cumulative_sum(without_padding(terms, real)) / ops.maximum(count, 1.0)
+            mean = ops.cumsum(without_padding(terms, real), axis=1) / ops.maximum(count, 1.0)
             some = count > 0
             if query_mask is not None:
                 some = ops.logical_and(some, ops.cast(query_mask, "bool")[..., None])
         else:
             # The usual case in training: no mask leaves anything out.
-            mean = cumulative_sum(terms) / ops.cast(ops.arange(1, length + 1), "float32")[:, None]
+            mean = ops.cumsum(terms, axis=1) / ops.cast(ops.arange(1, length + 1), "float32")[:, None]
         context = self._refine(y, ops.cast(mean, self.compute_dtype), training)
         return ops.where(some, context, 0.0)
 

@@ -36,7 +36,7 @@ from keras_attn_zoo.support.files import PathLike, atomic_files, check_file, kin
 _SHARDS = ".weights.json"
 # Says, in the folder of a preset that is being saved, how its weights are stored. A task saves its parts into the same
 # folder: checksums are computed once, when it is complete.
-_STORAGE = ".storage"
+_STORAGE = ".preset in the making"
 
 
 class PresetFiles:

@@ -263,9 +263,13 @@ def _compiled_by_jax(model, function, changing, devices, weights, beams):
 
     program = jax.jit(stateless) if devices is None else devices.over_rows(stateless)
 
+    @functools.cache
+    def wanted(rows):
+        return weights.wanted(rows)
+
     def call(*inputs):
         rows = tree.flatten(inputs)[0].shape[0] * beams
-        prepared = weights.prepare(rows if rows and devices is None else None)
+        prepared = weights.prepare(wanted(rows if rows and devices is None else None))
         how.update({key: one.transposed for key, one in prepared.items()})
         state = [variable.value for variable in variables], {key: one.matrix for key, one in prepared.items()}
         outputs, changed = program(state, *inputs)

@@ -23,29 +23,39 @@ class PreparedWeights:
         model: the model.
 
     Example:
-        >>> PreparedWeights(translator).prepare(rows=32)  # doctest: +SKIP
+        >>> weights = PreparedWeights(translator)  # doctest: +SKIP
+        >>> weights.prepare(weights.wanted(rows=32))  # doctest: +SKIP
     """
 
     def __init__(self, model: keras.Model) -> None:
         self._model = model
-        self._made: dict[tuple[str | None, ...], _Results] = {}
+        self._made: dict[tuple[tuple[int, str], ...], _Results] = {}
 
-    def prepare(self, rows: int | None = None) -> dict[int, PreparedWeight]:
-        """Return the weights that gain from it by the identity of their variables, as `kernels.inference` takes them.
+    def wanted(self, rows: int | None = None) -> list[tuple[LinearMap, str]]:
+        """Return the layers that gain from prepared weights, each with its preparation, until layers are changed.
+
+        Going through all layers takes a twentieth of a short search: a compiled function asks once.
 
         Args:
             rows: the rows of each product in the steps of a search; None if there are no such steps.
         """
         in_steps = set() if rows is None else {id(one) for one in maps_of_steps(self._model)}
         maps = [one for one in layers_of(self._model) if isinstance(one, LinearMap)]
-        wanted = [(one, one.preparation(rows if id(one) in in_steps else None)) for one in maps]
-        prepared = [(one, how) for one, how in wanted if how is not None]
-        if not prepared:
+        found = ((one, one.preparation(rows if id(one) in in_steps else None)) for one in maps)
+        return [(one, how) for one, how in found if how is not None]
+
+    def prepare(self, wanted: Sequence[tuple[LinearMap, str]]) -> dict[int, PreparedWeight]:
+        """Return weights by the identity of their variables, as `kernels.inference` takes them.
+
+        Args:
+            wanted: what `wanted` returned.
+        """
+        if not wanted:
             return {}
-        read = [one._kernel.value for one, _ in prepared]
-        read += [one.kernel_scale.value for one, _ in prepared if one.quantization_mode is not None]  # type: ignore[attr-defined]
-        results = self._made.setdefault(tuple(how for _, how in wanted), _Results())
-        return results.of(read, lambda: {id(one._kernel): one.prepared_kernel(how) for one, how in prepared})
+        read = [one._kernel.value for one, _ in wanted]
+        read += [one.kernel_scale.value for one, _ in wanted if one.quantization_mode is not None]  # type: ignore[attr-defined]
+        results = self._made.setdefault(tuple((id(one), how) for one, how in wanted), _Results())
+        return results.of(read, lambda: {id(one._kernel): one.prepared_kernel(how) for one, how in wanted})
 
 
 def maps_of_steps(model: keras.Model) -> list[LinearMap]:

@@ -1,6 +1,7 @@
 """Private names of other packages, each with its reason; `tests/support/test_compat.py` says which one broke.
 
-Keras and KerasHub have no public way to what these do. Nothing else in the package uses a private name of theirs.
+The packages have no public way to what these do. What a subclass has from its base stands with the subclass: kernels of
+Keras' dense layers in `layers.base`, slots and hooks of its optimizer in `training.adam`.
 """
 
 from collections.abc import Iterator
@@ -17,20 +18,19 @@ def layers_of(layer: Any, include_self: bool = True) -> Iterator[Any]:
     yield from layer._flatten_layers(include_self=include_self)
 
 
-def replace_variable(layer: Any, name: str, replacement: Any) -> None:
-    """Give a built layer a layer in place of a variable, as Keras' own layers do when they are quantized.
+def attach_layer(layer: Any, name: str, inner: Any, in_place_of: str | None = None) -> None:
+    """Give a built layer, which Keras has locked, one more layer, as Keras' own do when they are quantized.
 
     Args:
-        layer: the layer, which Keras has locked.
-        name: the attribute of the variable, which goes; "" if there is none.
-        replacement: pairs of an attribute and what it is set to.
+        layer: the layer.
+        name, inner: the attribute and the layer that it is set to.
+        in_place_of: the attribute of a variable that goes.
     """
     layer._tracker.unlock()
-    for attribute, value in replacement:
-        setattr(layer, attribute, value)
-    if name:
-        layer._untrack_variable(getattr(layer, name))
-        delattr(layer, name)
+    setattr(layer, name, inner)
+    if in_place_of is not None:
+        layer._untrack_variable(getattr(layer, in_place_of))
+        delattr(layer, in_place_of)
     layer._tracker.lock()
 
 
@@ -63,6 +63,18 @@ def is_stateless() -> bool:
     from keras.src.backend.common.stateless_scope import in_stateless_scope
 
     return in_stateless_scope()
+
+
+def is_transformed_by_torch() -> bool:
+    """Return whether `torch.func` transforms the code that runs: what `torch.autograd.Function` asks there.
+
+    Example:
+        >>> is_transformed_by_torch()  # doctest: +SKIP
+        False
+    """
+    import torch
+
+    return torch._C._are_functorch_transforms_active()
 
 
 def add_special_token(tokenizer: Any, token: str, name: str) -> None:

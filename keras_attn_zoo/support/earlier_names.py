@@ -66,17 +66,14 @@ class EarlierNames(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if spec.submodule_search_locations is None:
             module.__spec__ = spec.loader_state
             return
-        homes = self._table[spec.name]
         # As before, whoever imports a package registers its classes with Keras.
-        for home in homes:
-            importlib.import_module(home)
+        homes = [importlib.import_module(home) for home in self._table[spec.name]]
 
         def find(name: str) -> Any:
             # Others, `inspect` among them, ask every module for names such as `__file__`.
             for home in () if name.startswith("__") else homes:
-                found = importlib.import_module(home)
-                if hasattr(found, name):
-                    return getattr(found, name)
+                if hasattr(home, name):
+                    return getattr(home, name)
             raise AttributeError(f"module {spec.name!r} has no attribute {name!r}")
 
         module.__getattr__ = find  # type: ignore[method-assign]

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.kernels import cumulative_sum, scan
+from keras_attn_zoo.kernels import scan
 from tests.layers.calls import BACKEND, compiled, of_unknown_sizes
 
 TOLERANCE = 1e-6
@@ -44,13 +44,6 @@ def test_state_and_outputs_at_lengths_unknown_when_traced():
         np.testing.assert_allclose(state["hidden"], hidden, atol=TOLERANCE)
         np.testing.assert_allclose(outputs["hidden"], hiddens, atol=TOLERANCE)
         np.testing.assert_allclose(outputs["product"], products, atol=TOLERANCE)
-
-
-@pytest.mark.parametrize("length", [1, 7, 32, 33, 97])
-def test_cumulative_sum(length):
-    x = np.random.default_rng(length).normal(size=(2, length, 3)).astype("float32")
-    found = keras.ops.convert_to_numpy(cumulative_sum(keras.ops.convert_to_tensor(x)))
-    np.testing.assert_allclose(found, np.cumsum(x.astype("float64"), axis=1), atol=1e-5)
 
 
 class Recurrence(keras.layers.Layer):

@@ -30,6 +30,11 @@ def gains(monkeypatch):
     monkeypatch.setattr(jax_cpu, "is_intel", lambda: True)
 
 
+def prepared(model, rows, weights=None):
+    weights = weights or PreparedWeights(model)
+    return weights.prepare(weights.wanted(rows))
+
+
 def log_probs(model):
     return [best.log_prob for [best] in model.translate(TEXTS)]
 
@@ -52,8 +57,8 @@ def test_a_search_reads_weights_that_were_changed():
 def test_kernels_of_the_decoder_are_transposed_until_they_change(gains):
     model = tiny.translator(body=tiny.transformer)
     weights, layers = PreparedWeights(model), maps_of_steps(model)
-    first = weights.prepare(rows=12)
-    assert weights.prepare(rows=20) is first
+    first = prepared(model, 12, weights)
+    assert prepared(model, 20, weights) is first
     decoders = range(len(model.backbone._decoders))
     assert {layer.path for layer in layers} == {f"decoder_{i}/{name}" for i in decoders for name in IN_A_STEP}
     assert first.keys() == {id(layer._kernel) for layer in layers}
@@ -68,7 +73,7 @@ def test_kernels_of_the_decoder_are_transposed_until_they_change(gains):
     # Somebody may still hold the array that it had.
     held = changed.value
     changed.assign(held + 1)
-    second = weights.prepare(rows=12)
+    second = prepared(model, 12, weights)
     assert not np.array_equal(first[id(changed)].matrix, second[id(changed)].matrix)
     # What was made of weights that are gone is gone too.
     for layer in layers:
@@ -81,22 +86,28 @@ def test_what_is_not_prepared(gains, monkeypatch):
     """No steps, one row or many, LoRA, int8 where integers are fast; a processor that does not gain."""
     model = tiny.translator(body=tiny.transformer)
     weights = PreparedWeights(model)
-    assert [len(weights.prepare(rows=rows)) > 0 for rows in (None, 1, 2, 64, 65)] == [False, False, True, True, False]
+    assert [len(prepared(model, rows, weights)) > 0 for rows in (None, 1, 2, 64, 65)] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+    ]
     quantized = tiny.translator(body=tiny.transformer)
     quantized.quantize("int8")
     for slow in (False, True):
         monkeypatch.setattr(jax_cpu, "integers_are_slow", lambda slow=slow: slow)
-        found = PreparedWeights(quantized).prepare(rows=8)
+        found = prepared(quantized, 8)
         steps = {id(one._kernel) for one in maps_of_steps(quantized)}
         assert {key for key, one in found.items() if one.transposed} == (steps if slow else set())
         # Those of the encoder are in floating point.
         assert (len(found) > len(steps)) == slow
     model.backbone.enable_lora(2)
     wanted = {id(one._kernel) for one in maps_of_steps(model) if not one.lora_enabled}
-    assert PreparedWeights(model).prepare(rows=8).keys() == wanted and len(wanted) < len(maps_of_steps(model))
+    assert prepared(model, 8).keys() == wanted and len(wanted) < len(maps_of_steps(model))
     monkeypatch.setattr(jax_cpu, "is_intel", lambda: False)
     monkeypatch.setattr(jax_cpu, "is_amd", lambda: False)
-    assert PreparedWeights(tiny.translator(body=tiny.transformer)).prepare(rows=8) == {}
+    assert prepared(tiny.translator(body=tiny.transformer), 8) == {}
 
 
 @pytest.mark.parametrize("kind", ["float32", "mixed_bfloat16"])
@@ -111,10 +122,10 @@ def test_a_search_multiplies_by_them(kind, gains, monkeypatch):
     assert kept._result is result
     prepare = PreparedWeights.prepare
 
-    def others(self, rows=None):
-        return {key: PreparedWeight(0 * one.matrix, True) for key, one in prepare(self, rows).items()}
+    def others(self, wanted):
+        return {key: PreparedWeight(0 * one.matrix, True) for key, one in prepare(self, wanted).items()}
 
-    monkeypatch.setattr(PreparedWeights, "prepare", lambda self, rows=None: {})
+    monkeypatch.setattr(PreparedWeights, "prepare", lambda self, wanted: {})
     plain = log_probs(tiny.translator(body=tiny.transformer, dtype=kind))
     np.testing.assert_allclose(found, plain, rtol=1e-5 if kind == "float32" else 0.02)
     monkeypatch.setattr(PreparedWeights, "prepare", others)
@@ -124,7 +135,7 @@ def test_a_search_multiplies_by_them(kind, gains, monkeypatch):
 def test_kernels_are_prepared_in_the_type_of_their_layer(gains):
     policy = keras.dtype_policies.DTypePolicyMap("mixed_bfloat16", {".*/ffn_hidden": keras.DTypePolicy("float32")})
     model = tiny.translator(body=tiny.transformer, dtype=policy)
-    found = PreparedWeights(model).prepare(rows=8)
+    found = prepared(model, 8)
     types = {
         layer.path: keras.backend.standardize_dtype(found[id(layer._kernel)].matrix.dtype)
         for layer in maps_of_steps(model)
@@ -146,7 +157,7 @@ def test_a_search_after_a_change_is_that_of_a_new_model(change, gains, monkeypat
         model.compile(optimizer=keras.optimizers.Adam(0.05), sampler=model.sampler)
         model.fit(x, y, sample_weight=weights, epochs=3, verbose=0)
     found = log_probs(model)
-    monkeypatch.setattr(PreparedWeights, "prepare", lambda self, rows=None: {})
+    monkeypatch.setattr(PreparedWeights, "prepare", lambda self, wanted: {})
     model._programs = Programs(model)
     np.testing.assert_allclose(found, log_probs(model), rtol=1e-4)
     assert not np.allclose(found, before, rtol=1e-4)

@@ -42,7 +42,7 @@ def test_a_variable_of_a_built_layer_is_replaced_by_a_layer():
         layer.late = keras.layers.Dense(1)
     late = keras.layers.Dense(1)
     late.build((None, 2))
-    compat.replace_variable(layer, "extra", [("late", late)])
+    compat.attach_layer(layer, "late", late, in_place_of="extra")
     assert len(layer.weights) == before - 1 + len(late.weights) and not hasattr(layer, "extra")
     with pytest.raises(ValueError, match="add new elements of state"):
         layer.later = keras.layers.Dense(1)
@@ -103,12 +103,21 @@ def test_a_file_of_a_preset_is_found(tmp_path):
         compat.get_preset_file(str(tmp_path), "task.json")
 
 
+@pytest.mark.skipif(keras.config.backend() != "torch", reason="of PyTorch")
+def test_code_that_torch_func_transforms_is_noticed():
+    import torch
+
+    seen = []
+    torch.func.grad(lambda x: (seen.append(compat.is_transformed_by_torch()), x)[1])(torch.ones(()))
+    assert seen == [True] and not compat.is_transformed_by_torch()
+
+
 PRIVATE = re.compile(
-    r"keras\.src|keras_hub\.src|jax\._src|tensorflow\.python|(?<!self)(?<!cls)\._(flatten_layers|tracker)\b"
+    r"keras\.src|keras_hub\.src|jax\._src|tensorflow\.python|torch\._C|(?<!self)(?<!cls)\._(flatten_layers|tracker)\b"
 )
 
 
 @pytest.mark.one_backend
-def test_private_names_stand_in_one_file():
+def test_insides_of_other_packages_are_imported_in_one_file():
     found = {path.name for path in PACKAGE.rglob("*.py") if PRIVATE.search(path.read_text(encoding="utf-8"))}
     assert found == {"compat.py"}

@@ -1,4 +1,4 @@
-"""Loops over positions, cumulative sums and growing caches, whether lengths are known or not."""
+"""Loops over positions and growing caches, whether lengths are known or not."""
 
 from collections.abc import Callable, Sequence
 
@@ -35,16 +35,6 @@ def scan(
         >>> total, sums = scan(lambda s, x: (s + x, s + x), ops.zeros(()), ops.ones((3,)))  # 3, [1, 2, 3]
     """
     return ops.scan(step, initial_state, inputs, reverse=reverse)
-
-
-@operation
-def cumulative_sum(x: Tensor) -> Tensor:
-    """Return the cumulative sums of `x`, `(batch, length, width)`, over positions.
-
-    Example:
-        >>> cumulative_sum(ops.ones((1, 3, 2)))  # [[[1, 1], [2, 2], [3, 3]]]
-    """
-    return ops.cumsum(x, axis=1)
 
 
 @operation

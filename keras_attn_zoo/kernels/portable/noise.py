@@ -5,6 +5,14 @@ import keras
 from keras_attn_zoo.kernels.table import operation
 from keras_attn_zoo.support.types import Tensor
 
+# Of the few numbers that are kept at higher rates, a bound of whole bits would keep too many or too few.
+HIGHEST_RATE = 0.98
+
+
+def bound_of_kept(rate: float, bits: int) -> int:
+    """Return below which number of so many random bits a number is kept."""
+    return min(round((1.0 - rate) * 2**bits), 2**bits - 1)
+
 
 @operation
 def dropout(x: Tensor, rate: float, seed: keras.random.SeedGenerator) -> Tensor:

@@ -36,17 +36,15 @@ class LinearMap:
 
     def prepared_kernel(self, preparation: str) -> PreparedWeight:
         """Return the kernel in floating point, prepared so."""
-        layer: Any = self
-        kernel = ops.cast(self._kernel, layer.compute_dtype)
-        if layer.quantization_mode is not None:
-            kernel = kernel / self.scale_of_kernel()
-        matrix = ops.reshape(kernel, (self.input_size, -1))
+        matrix = self.own_matrix()
         transposed = preparation == "transposed"
         return PreparedWeight(ops.transpose(matrix) if transposed else matrix, transposed)
 
-    def scale_of_kernel(self) -> Tensor:
-        """Return by what a kernel in int8 is divided, in a shape that fits it."""
-        return self.kernel_scale  # type: ignore[attr-defined]
+    def own_matrix(self) -> Tensor:
+        """Return the kernel in floating point, without LoRA, as a matrix with a row for each input."""
+        layer: Any = self
+        matrix = ops.reshape(ops.cast(self._kernel, layer.compute_dtype), (self.input_size, -1))
+        return matrix if layer.quantization_mode is None else matrix / ops.reshape(layer.kernel_scale, (1, -1))
 
     def has_plain_int8(self) -> bool:
         """Return whether `kernels.int8_linear` takes the place of Keras' product, which has gradients and LoRA."""

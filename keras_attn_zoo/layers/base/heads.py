@@ -51,7 +51,7 @@ class _HeadMap(Rematerialized, LinearMap, keras.layers.EinsumDense):
         if self.quantization_mode is None:
             kernel = kernels.master_weight(self.kernel if self.lora_enabled else self._kernel, self.compute_dtype)
             return self._as_matrix(kernel)
-        kernel = self._as_matrix(ops.cast(self._kernel, self.compute_dtype) / self.scale_of_kernel())
+        kernel = self.own_matrix()
         if self.lora_enabled:
             share = self.lora_alpha / self.lora_rank
             kernel = kernel + share * self._as_matrix(ops.matmul(self.lora_kernel_a, self.lora_kernel_b))
@@ -59,10 +59,6 @@ class _HeadMap(Rematerialized, LinearMap, keras.layers.EinsumDense):
 
     def _as_matrix(self, kernel):
         return ops.reshape(kernel, (self.input_size, -1))
-
-    def scale_of_kernel(self) -> Tensor:
-        """Return by what a kernel in int8 is divided, in a shape that fits it."""
-        return self._adjust_scale_for_dequant(self.kernel_scale)
 
     def multiplied(self, x: Tensor) -> Tensor:
         """Return x W + b for rows x `(rows, inputs)`."""
