@@ -1,24 +1,18 @@
-"""The corpus: agreement, determinism, splits, files."""
+"""The generated corpora: the same text for all time, splits, files, errors."""
 
+import hashlib
+import json
 import re
-from itertools import pairwise
+from collections import Counter
 
 import pytest
 
-from keras_attn_zoo.corpora.synthetic import (
-    SyntheticPair,
-    generate_corpus,
-    generate_splits,
-    lexicon,
-    write_corpus,
-)
+from keras_attn_zoo.corpora.synthetic import generate_corpus, generate_splits, generate_task, write_corpus
 from keras_attn_zoo.data.words import split_words
 from keras_attn_zoo.evaluation.alignments import read_alignments
 from keras_attn_zoo.support.errors import UserError
-from tests.corpora.written import (
-    NOUNS,
-    VERBS,
-)
+
+SENTENCE = re.compile(r"(?<=[.?!]) ")
 
 
 @pytest.fixture(scope="module")
@@ -26,103 +20,48 @@ def corpus():
     return generate_corpus(4000, seed=11)
 
 
-def test_the_same_numbers_give_the_same_corpus_and_more_start_with_fewer(corpus):
-    assert generate_corpus(300, seed=11) == corpus[:300]
-    assert generate_corpus(50, seed=12) != corpus[:50]
+def checksum(rows):
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
 
-def test_words_links_and_lengths(corpus):
+def test_the_text_and_its_links_are_those_of_every_version(corpus):
+    """Results of runs on it are compared over years. Whatever changes a single word or link is seen here."""
+
+    def of(pairs):
+        links = ((sorted(one.alignment), sorted(one.possible), one.construction) for one in pairs)
+        return checksum([(one.source_words, one.target_words, *own) for one, own in zip(pairs, links, strict=True)])
+
+    assert of(corpus) == "c638ad23848140a9"
+    assert of(generate_corpus(400, seed=1, max_words=10, words_per_kind=3)) == "5d947dd055b551a3"
+    assert checksum(generate_task("summarization", 100, 10, 10, seed=3)) == "124bb680da5c68c4"
+    assert checksum(generate_task("dialogue", 100, 10, 10, seed=3)) == "5c672595f5a45f90"
+
+
+def test_words_links_and_raw_text(corpus):
     for pair in corpus:
-        assert split_words(pair.source) == list(pair.source_words)
-        assert split_words(pair.target) == list(pair.target_words)
+        for text, words in ((pair.source, pair.source_words), (pair.target, pair.target_words)):
+            assert split_words(text) == list(words) and 4 <= len(words) <= 25
+            assert text[0].isupper() and re.fullmatch(r"\S.*[.?!]", text)
+            assert not re.search(r"\s[,.?!]|[,.?!]{2}|  ", text)
         sizes = (len(pair.source_words), len(pair.target_words))
-        assert all(4 <= size <= 25 for size in sizes)
         links = pair.alignment | pair.possible
         assert all(0 <= j < sizes[0] and 0 <= i < sizes[1] for j, i in links)
         assert not pair.alignment & pair.possible
         assert (sizes[0] - 1, sizes[1] - 1) in pair.alignment
 
 
-def test_raw_text_is_ordinary(corpus):
-    for pair in corpus:
-        for text in (pair.source, pair.target):
-            assert text[0].isupper()
-            assert re.fullmatch(r"\S.*[.?!]", text)
-            assert not re.search(r"\s[,.?!]|[,.?!]{2}|  ", text)
-
-
-def test_a_german_sentence_that_is_drawn_again_is_left_out(monkeypatch):
-    drawn = iter(pair for pair in generate_corpus(10) for _ in range(2))
+def test_the_corpus_is_varied_and_has_no_sentence_twice(corpus, monkeypatch):
+    assert len({pair.source for pair in corpus}) == len(corpus)
+    assert len({word for pair in corpus for word in pair.source_words}) > 4500
+    assert len(Counter(pair.construction for pair in corpus)) == 19
+    drawn = iter(pair for pair in corpus[:10] for _ in range(2))
     monkeypatch.setattr(
         "keras_attn_zoo.corpora.synthetic.synthetic_corpus.SentenceSampler.sentence", lambda self: next(drawn)
     )
-    assert len({pair.source for pair in generate_corpus(10)}) == 10
+    assert generate_corpus(10) == corpus[:10]
 
 
-def test_no_german_sentence_comes_twice(corpus):
-    assert len({pair.source for pair in corpus}) == len(corpus)
-
-
-def test_word_types_are_many(corpus):
-    assert len({word for pair in corpus for word in pair.source_words}) > 4500
-    assert len({word for pair in corpus for word in pair.target_words}) > 2500
-
-
-def test_every_pattern_occurs_and_lengths_vary(corpus):
-    patterns = {pair.construction for pair in corpus}
-    assert len(patterns) == 19
-    lengths = [len(pair.source_words) for pair in corpus]
-    assert 10 <= sum(lengths) / len(lengths) <= 14
-    assert sum(length >= 18 for length in lengths) > 0.1 * len(lengths)
-
-
-def test_content_words_are_linked_to_their_dictionary_translation(corpus):
-    """Every link of a German noun goes to a word of one of its English forms."""
-    english = {}
-    for noun in NOUNS.values():
-        for forms, translation in ((noun.singular, noun.english), (noun.plural or {}, noun.english_plural)):
-            for form in forms.values():
-                english.setdefault(form, set()).update(translation.split())
-    checked = 0
-    for pair in corpus:
-        linked = {}
-        for j, i in pair.alignment:
-            linked.setdefault(j, set()).add(pair.target_words[i].lower())
-        for j, word in enumerate(pair.source_words[1:], start=1):
-            title = {"Herr", "Herrn", "Frau"} & {word, pair.source_words[j - 1]}
-            if word in english and not title:
-                known = {form.lower() for form in english[word]}
-                plain = {re.sub(r"'s?$", "", form) for form in linked[j]} | linked[j]
-                assert plain & known, (pair.source, word, linked[j])
-                checked += 1
-    assert checked > 5000
-
-
-def test_articles_agree_after_dative_prepositions(corpus):
-    """After "mit", "von" and "bei" no determiner has a nominative or accusative form."""
-    wrong = {"das", "die", "ein", "eine", "einen"}  # "den" may be a dative plural
-    for pair in corpus:
-        for first, second in pairwise(word.lower() for word in pair.source_words):
-            if first in ("mit", "von", "bei"):
-                assert second not in wrong, pair.source
-
-
-def test_verb_is_last_in_subordinate_clauses(corpus):
-    finite = {form for v in VERBS.values() for form in (*v.present, *v.preterite)}
-    finite |= {v.prefix + form for v in VERBS.values() for form in (*v.present, *v.preterite)}
-    others = [lexicon.auxiliary(name) for name in ("haben", "sein", "werden")]
-    others += [modal.german for modal in lexicon.modals().values()]
-    finite |= {form for v in others for form in (*v.present, *v.preterite)}
-    found = 0
-    for pair in corpus:
-        match = re.search(r", (weil|obwohl|bevor|falls) ([^,]+)\.$", pair.source)
-        if match:
-            assert match[2].split()[-1] in finite, pair.source
-            found += 1
-    assert found > 50
-
-
-def test_splits_are_disjoint_and_share_words():
+def test_splits_are_disjoint_share_words_and_the_test_text_is_drawn_first():
     splits = generate_splits(3000, 100, 200, seed=4)
     assert [len(splits[name]) for name in ("train", "valid", "test")] == [3000, 100, 200]
     sources = [pair.source for pairs in splits.values() for pair in pairs]
@@ -130,12 +69,8 @@ def test_splits_are_disjoint_and_share_words():
     known = {word.lower() for pair in splits["train"] for word in pair.source_words}
     words = [word.lower() for pair in splits["test"] for word in pair.source_words]
     assert sum(word in known for word in words) > 0.95 * len(words)
-
-
-def test_more_training_pairs_leave_the_test_set_alone():
-    small, large = generate_splits(20, 10, 10), generate_splits(60, 10, 10)
-    assert small["test"] == large["test"]
-    assert small["train"] == large["train"][:20]
+    assert generate_splits(20, 100, 200, seed=4) == {**splits, "train": splits["train"][:20]}
+    assert generate_splits(20, 100, 200, seed=5)["test"] != splits["test"]
 
 
 def test_files_say_what_the_pairs_say(tmp_path):
@@ -152,24 +87,10 @@ def test_files_say_what_the_pairs_say(tmp_path):
         assert [alignment.sure for alignment in alignments] == [pair.alignment for pair in pairs]
         possible = [alignment.possible - alignment.sure for alignment in alignments]
         assert possible == [pair.possible for pair in pairs]
-
-
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
     with pytest.raises(UserError, match="not an empty folder"):
-        write_corpus(tmp_path, generate_splits(2, 1, 1))
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
-
-
-def test_limits_of_length_hold():
-    pairs = generate_corpus(30, seed=1, min_words=15, max_words=18)
-    assert all(15 <= len(pair.source_words) <= 18 and 15 <= len(pair.target_words) <= 18 for pair in pairs)
-
-
-def test_a_pair_is_a_value():
-    first, second = generate_corpus(1), generate_corpus(1)
-    assert isinstance(first[0], SyntheticPair)
-    assert len({first[0], second[0]}) == 1
+        write_corpus(folder, generate_splits(2, 1, 1))
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
 @pytest.mark.parametrize(
@@ -180,6 +101,7 @@ def test_a_pair_is_a_value():
         (dict(size=1, seed=None), "seed is None"),
         (dict(size=1, min_words=9, max_words=5), "max_words is 5"),
         (dict(size=1, min_words=90, max_words=95), "no more sentences of 90 to 95 words"),
+        (dict(size=1, words_per_kind=0), "words_per_kind is 0"),
     ],
 )
 def test_what_cannot_be_made_raises(arguments, message):
@@ -189,14 +111,57 @@ def test_what_cannot_be_made_raises(arguments, message):
 
 def test_few_words_per_kind_make_a_small_lexicon():
     counts = [
-        len(
-            {word for pair in generate_corpus(600, 1, max_words=10, words_per_kind=kinds) for word in pair.source_words}
-        )
-        for kinds in (3, 12, None)
+        len({word for pair in generate_corpus(600, 1, max_words=10, words_per_kind=n) for word in pair.source_words})
+        for n in (3, 12, None)
     ]
     assert counts[0] < 500 < 2 * counts[0] < counts[1] < counts[2]
-    # None of them lies outside the whole lexicon's grammar: gold links still lead from each word to words.
-    for pair in generate_corpus(50, 2, words_per_kind=3):
-        assert {j for j, _ in pair.alignment | pair.possible} <= set(range(len(pair.source_words)))
-    with pytest.raises(UserError, match="words_per_kind is 0"):
-        generate_corpus(1, words_per_kind=0)
+
+
+# Other tasks
+
+
+@pytest.mark.parametrize("task", ["summarization", "dialogue"])
+def test_splits_of_a_task_share_no_source_and_a_larger_corpus_has_the_same_test_text(task):
+    corpus = generate_task(task, 150, 20, 30, seed=5, max_words=12)
+    sources = [source for pairs in corpus.values() for source, _ in pairs]
+    assert len(set(sources)) == len(sources) == 200
+    assert {name: len(pairs) for name, pairs in corpus.items()} == {"train": 150, "valid": 20, "test": 30}
+    assert generate_task(task, 10, 20, 30, seed=5, max_words=12) == {**corpus, "train": corpus["train"][:10]}
+
+
+def test_a_summary_is_the_marked_sentence_of_the_first_two():
+    places = set()
+    for source, summary in generate_task("summarization", 150, 0, 0, max_words=12)["train"]:
+        sentences = SENTENCE.split(source)
+        assert 3 <= len(sentences) <= 5 and source.count("In short:") == 1
+        places.add(sentences.index(f"In short: {summary}"))
+        for sentence in sentences:
+            assert len(re.findall(r"[\w'-]+|\.", sentence.removeprefix("In short: "))) <= 12
+    assert places == {0, 1}
+
+
+def test_an_answer_says_yes_to_the_last_question():
+    """Of the question, all words but the auxiliary stand in the answer, the verb perhaps inflected."""
+    for source, answer in generate_task("dialogue", 150, 0, 0, max_words=12)["train"]:
+        remark, question = SENTENCE.split(source)
+        assert remark.endswith(".") and question.endswith("?") and answer.startswith("Yes, ") and answer.endswith(".")
+        auxiliary, *asked = question.rstrip("?").split()
+        said = answer.removeprefix("Yes, ").rstrip(".").split()
+        assert sum(word not in said and word.lower() not in said for word in asked) <= 1
+        assert auxiliary in {"Do", "Does", "Did"} or auxiliary.lower() in said
+        assert not {"i", "me", "my", "we", "us", "our", "you", "your"} & {word.lower() for word in asked}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("translation", 1, 1, 1), "for the task 'translation': choose from summarization, dialogue"),
+        (("dialogue", 1, -1, 1), "valid is -1: give an integer of at least 0"),
+        (("dialogue", 1, 1, 1, 0, 0), "max_words is 0: give an integer of at least 1"),
+        (("dialogue", 1, 1, 1, 0, 2), "no sentence of at most 2 words: raise max_words"),
+        (("dialogue", 1, 1, 1, 0, 9, 0), "words_per_kind is 0"),
+    ],
+)
+def test_a_task_that_cannot_be_generated_is_refused(arguments, text):
+    with pytest.raises(UserError, match=text):
+        generate_task(*arguments)

@@ -100,13 +100,7 @@ def arrange(german: Sequence[Fragment], english: Sequence[Fragment]) -> Fragment
 
 def join(*fragments: Fragment) -> Fragment:
     """Join fragments in the same order on both sides."""
-    whole = Fragment()
-    for fragment in fragments:
-        whole.german += fragment.german
-        whole.english += fragment.english
-        whole.sure += fragment.sure
-        whole.possible += fragment.possible
-    return whole
+    return arrange(fragments, fragments)
 
 
 def comma(english: bool = False) -> Fragment:
@@ -118,17 +112,14 @@ def _settle(words):
     """Drop commas before other marks; give the words kept and the position of every word."""
     kept, position = [], {}
     for word in words:
-        if word.text in _MARKS and kept and kept[-1].text == ",":
-            if word.text != ",":
-                dropped = kept.pop()
-                del position[dropped]
-                position[word] = len(kept)
-                kept.append(word)
-            else:
-                position[word] = len(kept) - 1
-        else:
-            position[word] = len(kept)
-            kept.append(word)
+        after_comma = bool(kept) and kept[-1].text == ","
+        if after_comma and word.text == ",":
+            position[word] = len(kept) - 1
+            continue
+        if after_comma and word.text in _MARKS:
+            del position[kept.pop()]
+        position[word] = len(kept)
+        kept.append(word)
     return kept, position
 
 
@@ -149,16 +140,7 @@ def _raw_text(texts):
 
 
 def finish(fragment: Fragment, mark: str = ".", construction: str = "") -> SyntheticPair:
-    """End a sentence: punctuation, capitals, a or an, and positions for the links.
-
-    Args:
-        fragment: `Fragment` of the whole sentence.
-        mark: the final mark.
-        construction: name of the sentence pattern.
-
-    Returns:
-        `SyntheticPair`.
-    """
+    """End a sentence: punctuation, capitals, a or an, and positions for the links."""
     fragment = join(fragment, both(mark, mark))
     german, german_position = _settle(fragment.german)
     english, english_position = _settle(fragment.english)
@@ -189,7 +171,7 @@ def finish(fragment: Fragment, mark: str = ".", construction: str = "") -> Synth
 # Every phrase has `person` (0 to 5: ich to sie), `gender` and `noun` (or None), and `realise(case)`, which
 # gives two fragments: the phrase, and a tail that may move to the end of a German clause.
 
-Phrase: TypeAlias = "Pronoun | Name | Gap | Fixed | NounPhrase | Coordination | Polite"
+Phrase: TypeAlias = "Pronoun | Name | Fixed | NounPhrase | Coordination"
 
 
 @dataclass
@@ -230,22 +212,9 @@ class Name:
         return name, Fragment()
 
 
-class Gap:
-    """A subject that is said elsewhere: of the second verb in "he comes and sings"."""
-
-    def __init__(self, subject: Phrase) -> None:
-        self.person: int = subject.person
-        self.gender: str = subject.gender
-        self.noun: lexicon.Noun | None = subject.noun
-
-    def realise(self, case: str) -> tuple[Fragment, Fragment]:
-        """Nothing."""
-        return Fragment(), Fragment()
-
-
 @dataclass
 class Fixed:
-    """A relative or question pronoun: its two forms are given."""
+    """A phrase whose two forms are given: a relative or question pronoun, or nothing where it is said elsewhere."""
 
     german: str
     english: str
@@ -254,8 +223,17 @@ class Fixed:
     noun: lexicon.Noun | None = None
 
     def realise(self, case: str) -> tuple[Fragment, Fragment]:
-        """The pronoun, and no tail."""
+        """The two forms, and no tail."""
         return both(self.german, self.english), Fragment()
+
+
+# The subject "Sie" of a request, which English leaves out.
+POLITE = Fixed("Sie", "", lexicon.SIE, lexicon.PLURAL)
+
+
+def unsaid(subject: Phrase) -> Fixed:
+    """A subject that is said elsewhere: of the second verb in "he comes and sings"."""
+    return Fixed("", "", subject.person, subject.gender, subject.noun)
 
 
 @dataclass
@@ -340,21 +318,13 @@ class Coordination:
 
     def realise(self, case: str) -> tuple[Fragment, Fragment]:
         """Both phrases, and no tail."""
-        parts = [self.first.realise(case), self.second.realise(case)]
-        (first, _), (second, _) = parts
+        (first, _), (second, _) = self.first.realise(case), self.second.realise(case)
         return join(gloss(self.lead), first, gloss(self.word), second), Fragment()
 
 
 def possessive(owner: Phrase) -> lexicon.Determiner:
-    """The possessive that refers to a phrase: German follows its gender, English what it is.
-
-    Args:
-        owner: a phrase.
-
-    Returns:
-        `lexicon.Determiner`.
-    """
-    if isinstance(owner, Polite):
+    """The possessive that refers to a phrase: German follows its gender, English what it is."""
+    if owner is POLITE:
         return lexicon.POLITE_POSSESSIVE
     if owner.person != lexicon.ER:
         return lexicon.POSSESSIVES[owner.person]
@@ -367,16 +337,7 @@ def possessive(owner: Phrase) -> lexicon.Determiner:
 
 
 def prepositional(preposition: str, english: str, phrase: Phrase, case: str) -> tuple[Fragment, Fragment]:
-    """A prepositional phrase: "im Garten", "in the garden".
-
-    Args:
-        preposition: German preposition.
-        english: English preposition, "" where there is none.
-        phrase: the noun phrase; case: its case.
-
-    Returns:
-        Two `Fragment`s: the phrase, and a tail that may move.
-    """
+    """A prepositional phrase, such as "im Garten", "in the garden", and a tail that may move."""
     inner, tail = phrase.realise(case)
     definite = isinstance(phrase, NounPhrase) and phrase.determiner.kind == "definite"
     contracted = definite and lexicon.CONTRACTIONS.get((preposition, inner.german[0].text))
@@ -429,15 +390,7 @@ class Constituent:
 
 
 def complement(slot: lexicon.Slot, phrase: Phrase) -> Constituent:
-    """What a verb governs, in its place.
-
-    Args:
-        slot: `lexicon.Slot`.
-        phrase: the noun phrase that fills it.
-
-    Returns:
-        `Constituent`.
-    """
+    """What a verb governs, a slot filled with a phrase, in its place."""
     if slot.preposition:
         fragment, tail = prepositional(slot.preposition, slot.english, phrase, slot.case)
         return Constituent(fragment, "prepositional", "prepositional", tail)
@@ -587,8 +540,7 @@ class Clause:
         """German: the finite word, the lexical words, and a passive "werden" or "worden"."""
         verb, person = self.verb, self.subject.person
         past = self.tense in ("preterite", "pluperfect")
-        finite = leader or verb
-        form = (finite.preterite if past else finite.present)[person]
+        form = ((leader or verb).preterite if past else (leader or verb).present)[person]
         if leader is None:
             if joined:
                 word = Word(verb.prefix + form)
@@ -700,15 +652,7 @@ def purpose(main: Fragment, clause: Clause) -> Fragment:
 
 
 def existential(phrase: Phrase, place: Constituent, tense: str, place_first: bool) -> Fragment:
-    """ "Es gibt": that there is something in some place.
-
-    Args:
-        phrase: what there is; place: `Constituent` of the place.
-        tense: present or preterite; place_first: whether the sentence starts with the place.
-
-    Returns:
-        `Fragment`.
-    """
+    """ "Es gibt": that there is something in some place, in the present or the preterite."""
     thing, tail = phrase.realise("a")
     be = lexicon.english_verb("be")
     english = (be.present if tense == "present" else be.preterite)(phrase.person)
@@ -722,19 +666,6 @@ def existential(phrase: Phrase, place: Constituent, tense: str, place_first: boo
 def request(clause: Clause) -> Fragment:
     """A polite request: "Bitte rufen Sie an", "please call"; the subject is `Polite`."""
     return join(both("bitte", "please"), clause.verb_first())
-
-
-@dataclass
-class Polite:
-    """The subject "Sie" of a request, which English leaves out."""
-
-    person = lexicon.SIE
-    gender = lexicon.PLURAL
-    noun = None
-
-    def realise(self, case: str) -> tuple[Fragment, Fragment]:
-        """ "Sie", and no tail."""
-        return Fragment(german=words_of("Sie")), Fragment()
 
 
 def relative_pronoun(phrase: Phrase, case: str, english: str) -> Fixed:

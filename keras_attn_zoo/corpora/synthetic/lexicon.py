@@ -15,73 +15,31 @@ from functools import cache
 from pathlib import Path
 
 PLURAL = "p"  # beside the genders m, f, n; cases are n, a, d, g
-
-
-def _tokens(text):
-    return tuple(text.split())
+_CASES = "nadg"
+_WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 
 
 def _rows(text):
     return tuple(text.strip().split("\n"))
 
 
-_WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+def _cells(text):
+    """The rows of a table; a dash is an empty cell."""
+    return [["" if cell == "-" else cell for cell in row.split()] for row in _rows(text)]
+
+
+def _declension(name):
+    """Forms by gender and case."""
+    forms = _WORDS["declension"][name]
+    return {gender: dict(zip(_CASES, *_cells(of_gender), strict=True)) for gender, of_gender in forms.items()}
 
 
 # ---------------------------------------------------------------- determiners and adjective endings
 
-DEFINITE = {
-    "m": dict(n="der", a="den", d="dem", g="des"),
-    "f": dict(n="die", a="die", d="der", g="der"),
-    "n": dict(n="das", a="das", d="dem", g="des"),
-    PLURAL: dict(n="die", a="die", d="den", g="der"),
-}
-RELATIVE = {
-    "m": dict(n="der", a="den", d="dem", g="dessen"),
-    "f": dict(n="die", a="die", d="der", g="deren"),
-    "n": dict(n="das", a="das", d="dem", g="dessen"),
-    PLURAL: dict(n="die", a="die", d="denen", g="deren"),
-}
-_STRONG_DETERMINER = {
-    "m": dict(n="er", a="en", d="em", g="es"),
-    "f": dict(n="e", a="e", d="er", g="er"),
-    "n": dict(n="es", a="es", d="em", g="es"),
-    PLURAL: dict(n="e", a="e", d="en", g="er"),
-}
-_EIN_ENDINGS = _STRONG_DETERMINER | {
-    "m": dict(n="", a="en", d="em", g="es"),
-    "n": dict(n="", a="", d="em", g="es"),
-}
-ADJECTIVE_ENDINGS = {
-    "weak": {
-        "m": dict(n="e", a="en", d="en", g="en"),
-        "f": dict(n="e", a="e", d="en", g="en"),
-        "n": dict(n="e", a="e", d="en", g="en"),
-        PLURAL: dict(n="en", a="en", d="en", g="en"),
-    },
-    "mixed": {
-        "m": dict(n="er", a="en", d="en", g="en"),
-        "f": dict(n="e", a="e", d="en", g="en"),
-        "n": dict(n="es", a="es", d="en", g="en"),
-        PLURAL: dict(n="en", a="en", d="en", g="en"),
-    },
-    "strong": {
-        "m": dict(n="er", a="en", d="em", g="en"),
-        "f": dict(n="e", a="e", d="er", g="er"),
-        "n": dict(n="es", a="es", d="em", g="en"),
-        PLURAL: dict(n="e", a="e", d="en", g="er"),
-    },
-}
-CONTRACTIONS = {
-    ("in", "dem"): "im",
-    ("in", "das"): "ins",
-    ("an", "dem"): "am",
-    ("an", "das"): "ans",
-    ("zu", "dem"): "zum",
-    ("zu", "der"): "zur",
-    ("von", "dem"): "vom",
-    ("bei", "dem"): "beim",
-}
+RELATIVE, _DEFINITE = _declension("relative"), _declension("definite")
+_DETERMINER_ENDINGS, _EIN_ENDINGS = _declension("determiner"), _declension("ein")
+_ADJECTIVE_ENDINGS = {kind: _declension(kind) for kind in ("weak", "mixed", "strong")}
+CONTRACTIONS = {(preposition, article): both for preposition, article, both in _cells(_WORDS["contractions"])}
 
 
 @dataclass(frozen=True)
@@ -96,47 +54,22 @@ class Determiner:
     def form(self, gender: str, case: str) -> str:
         """The German form, "" where there is none."""
         if self.kind == "definite":
-            return DEFINITE[gender][case]
+            return _DEFINITE[gender][case]
         if self.kind == "fixed":
             return self.german
-        endings = _EIN_ENDINGS if self.kind == "ein" else _STRONG_DETERMINER
-        ending = endings[gender][case]
-        stem = "eur" if self.german == "euer" and ending else self.german
-        return stem + ending
+        ending = (_EIN_ENDINGS if self.kind == "ein" else _DETERMINER_ENDINGS)[gender][case]
+        return ("eur" if self.german == "euer" and ending else self.german) + ending
 
     def adjective_endings(self, gender: str) -> dict[str, str]:
         """The endings of the adjectives that follow it."""
         if self.kind == "fixed" or self.german in ("viel", "einig", "mehrer", "wenig"):
-            return ADJECTIVE_ENDINGS["strong"][gender]
-        return ADJECTIVE_ENDINGS["mixed" if self.kind == "ein" else "weak"][gender]
+            return _ADJECTIVE_ENDINGS["strong"][gender]
+        return _ADJECTIVE_ENDINGS["mixed" if self.kind == "ein" else "weak"][gender]
 
 
-DETERMINERS = {
-    "the": Determiner("", "the", "the", "definite"),
-    "a": Determiner("ein", "a", ""),
-    "no": Determiner("kein", "no", "no"),
-    "this": Determiner("dies", "this", "these", "der"),
-    "every": Determiner("jed", "every", "", "der"),
-    "which": Determiner("welch", "which", "which", "der"),
-    "all": Determiner("all", "", "all", "der"),
-    "many": Determiner("viel", "", "many", "der"),
-    "some": Determiner("einig", "", "some", "der"),
-    "several": Determiner("mehrer", "", "several", "der"),
-    "few": Determiner("wenig", "", "few", "der"),
-    "": Determiner("", "", "", "fixed"),
-}
+DETERMINERS = {key: Determiner(*forms) for key, *forms in _cells(_WORDS["determiners"])}
 # By person, that of "er" left out: it depends on whom it refers to.
-POSSESSIVES = tuple(
-    Determiner(german, english, english)
-    for german, english in (
-        ("mein", "my"),
-        ("dein", "your"),
-        ("", ""),
-        ("unser", "our"),
-        ("euer", "your"),
-        ("ihr", "their"),
-    )
-)
+POSSESSIVES = tuple(Determiner(german, english, english) for german, english in _cells(_WORDS["possessives"]))
 # By German and English gender.
 SINGULAR_POSSESSIVES = {
     (german, english): Determiner(stem, word, word)
@@ -145,87 +78,36 @@ SINGULAR_POSSESSIVES = {
 }
 # Of the polite "Sie".
 POLITE_POSSESSIVE = Determiner("Ihr", "your", "your")
+WHOSE = {form: Determiner(form, "whose", "whose", "fixed") for form in ("dessen", "deren")}
 
-# ---------------------------------------------------------------- pronouns
 
-# German nominative, accusative, dative; English subject and object; person, gender. The accusative "sie" has
-# two translations and is left out.
-PRONOUNS = tuple(
-    (*forms, int(person), gender)
-    for *forms, person, gender in (
-        line.split()
-        for line in _rows("""
-        ich mich mir I me 0 m
-        du dich dir you you 1 m
-        er ihn ihm he him 2 m
-        sie - ihr she her 2 f
-        wir uns uns we us 3 p
-        ihr euch euch you you 4 p
-        sie - ihnen they them 5 p
-        """)
-    )
-)
-REFLEXIVE = ("mich", "dich", "sich", "uns", "euch", "sich")
+def counting(number: int) -> Determiner:
+    """The determiner of a number from 2 to 999."""
+    german, english = number_words(number)
+    return Determiner(german, "", english, "fixed")
 
-# ---------------------------------------------------------------- nouns
 
-NOUNS = _WORDS["nouns"]
+def owned_by(name: str) -> Determiner:
+    """The determiner of a first name: "Annas", "Anna's"."""
+    return Determiner(name + "s", name + "'s", name + "'s", "fixed")
 
-COMPOUNDS = _WORDS["compounds"]
 
-FIRST_NAMES = {key: _tokens(text) for key, text in _WORDS["first_names"].items()}
-SURNAMES = _tokens(_WORDS["surnames"])
+# ---------------------------------------------------------------- words that are not inflected here
 
-CITIES = _tokens(_WORDS["cities"])
-
-# ---------------------------------------------------------------- adjectives
-
-ADJECTIVES = _WORDS["adjectives"]
-ADJECTIVE_GROUP = {
-    "person": "person",
-    "animal": "animal",
-    "food": "food",
-    "mass": "food",
-    "drink": "drink",
-    "text": "text",
-    "idea": "idea",
-    "event": "event",
-    "place": "place",
-    "spot": "place",
-    "surface": "place",
-}  # every other kind: "object"
-
-# ---------------------------------------------------------------- verbs
-
-GERMAN_IRREGULAR = _WORDS["german_irregular"]
-GERMAN_AUXILIARIES = _WORDS["german_auxiliaries"]
-
-ENGLISH_IRREGULAR = _WORDS["english_irregular"]
-_DOUBLING = frozenset(_tokens(_WORDS["doubling"]))
-
-VERBS = _WORDS["verbs"]
-
+PRONOUNS = tuple(tuple(row.split()) for row in _rows(_WORDS["pronouns"]))
+REFLEXIVE = _WORDS["reflexive"].split()
 NOUN_SETS = _WORDS["noun_sets"]
-
-CLAUSE_VERBS = _WORDS["clause_verbs"]
-
-MODALS = _WORDS["modals"]
-
-# ---------------------------------------------------------------- adverbials, word by word: German|English
-
+FIRST_NAMES = {key: text.split() for key, text in _WORDS["first_names"].items()}
+SURNAMES, CITIES = _WORDS["surnames"].split(), _WORDS["cities"].split()
+# Adverbials, word by word: German|English.
 TIMES = {key: _rows(text) for key, text in _WORDS["times"].items()}
-WEEKDAYS = _tokens(_WORDS["weekdays"])
-MONTHS = _tokens(_WORDS["months"])
-PERIODS = _tokens(_WORDS["periods"])
-
-FREQUENCIES = _rows(_WORDS["frequencies"])
-MANNERS = _rows(_WORDS["manners"])
-SENTENCE_ADVERBS = _rows(_WORDS["sentence_adverbs"])
-NO_PROFESSION = frozenset(_tokens(_WORDS["no_profession"]))
-
-DEGREES = _tokens(_WORDS["degrees"])
-
-SUBORDINATORS = {key: _tokens(text) for key, text in _WORDS["subordinators"].items()}
+WEEKDAYS, MONTHS, PERIODS = (_WORDS[name].split() for name in ("weekdays", "months", "periods"))
+FREQUENCIES, MANNERS, SENTENCE_ADVERBS = (
+    _rows(_WORDS[name]) for name in ("frequencies", "manners", "sentence_adverbs")
+)
+NO_PROFESSION = frozenset(_WORDS["no_profession"].split())
+DEGREES = _WORDS["degrees"].split()
+SUBORDINATORS = {key: text.split() for key, text in _WORDS["subordinators"].items()}
 
 # ---------------------------------------------------------------- morphology
 
@@ -322,12 +204,10 @@ def _noun(line, kind):
 def nouns() -> dict[str, Noun]:
     """All nouns by lemma, compounds included."""
     simple = {}
-    for kind, table in NOUNS.items():
-        for line in table.strip().split("\n"):
-            noun = _noun(line, kind)
-            simple[noun.lemma] = noun
+    for kind, table in _WORDS["nouns"].items():
+        simple |= {noun.lemma: noun for noun in (_noun(line, kind) for line in _rows(table))}
     compounds: dict[str, Noun] = {}
-    for line in COMPOUNDS.strip().split("\n"):
+    for line in _rows(_WORDS["compounds"]):
         heads, modifiers = line.split(" : ")
         for head in heads.split():
             for modifier in modifiers.split():
@@ -346,15 +226,7 @@ def nouns_of(kind: str) -> tuple[Noun, ...]:
     return tuple(sorted(found, key=lambda noun: " " in noun.english))
 
 
-_NO_COMPARATIVE = frozenset(
-    _tokens(
-        """
-    blind begabt fremd enttäuscht überrascht verletzt schwarz weiß grau braun rot blau grün gelb kaputt rund
-    gestohlen vergoldet offiziell geheim gefälscht handgeschrieben historisch verlassen leer international
-    öffentlich jährlich unmöglich vollständig falsch richtig entscheidend lauwarm wild erfahren
-    """
-    )
-)
+_NO_COMPARATIVE = frozenset(_WORDS["no_comparative"].split())
 
 
 def _english_comparative(adjective):
@@ -395,8 +267,9 @@ def _adjective(line):
 @cache
 def adjectives_of(kind: str) -> tuple[Adjective, ...]:
     """The adjectives that go with nouns of a kind."""
-    group = ADJECTIVE_GROUP.get(kind, "object")
-    return tuple(_adjective(line) for line in ADJECTIVES[group].strip().split("\n"))
+    kind = {"mass": "food", "spot": "place", "surface": "place"}.get(kind, kind)
+    groups = _WORDS["adjectives"]
+    return tuple(map(_adjective, _rows(groups.get(kind, groups["object"]))))
 
 
 def adjective(german: str, kind: str) -> Adjective:
@@ -409,13 +282,11 @@ def adjective(german: str, kind: str) -> Adjective:
 ICH, DU, ER, WIR, IHR, SIE = range(6)
 
 
-def _table(text):
-    return {line.split()[0]: line.split()[1:] for line in text.strip().split("\n")}
-
-
-_IRREGULAR = _table(GERMAN_IRREGULAR)
-_AUXILIARY = _table(GERMAN_AUXILIARIES)
-_ENGLISH = _table(ENGLISH_IRREGULAR)
+_IRREGULAR, _AUXILIARY, _ENGLISH = (
+    {base: forms for base, *forms in _cells(_WORDS[name])}
+    for name in ("german_irregular", "german_auxiliaries", "english_irregular")
+)
+_DOUBLING = frozenset(_WORDS["doubling"].split())
 
 
 def _add_t(stem):
@@ -610,7 +481,7 @@ def _cut(pattern, line):
 def verbs() -> dict[str, Verb]:
     """The verbs with their frames, by infinitive ("sich freuen" for a reflexive one)."""
     found = {}
-    for line in VERBS.strip().split("\n"):
+    for line in _rows(_WORDS["verbs"]):
         entry, english, frames = _cut(r"(.+?) = (.+?) ?:(.*)", line)
         verb = make_verb(entry, english, [_frame(frame) for frame in frames.split(";")])
         found["sich " * verb.reflexive + verb.infinitive] = verb
@@ -621,7 +492,7 @@ def verbs() -> dict[str, Verb]:
 def clause_verbs(kind: str) -> tuple[Verb, ...]:
     """The verbs that take a clause of a kind: "that", "whether" or "to"."""
     found = []
-    for line in CLAUSE_VERBS.strip().split("\n"):
+    for line in _rows(_WORDS["clause_verbs"]):
         entry, english, kinds = _cut(r"(.+?) = (.+?) : (.+)", line)
         if kind in kinds.split():
             found.append(make_verb(entry, english, clauses=kinds.split()))
@@ -648,7 +519,7 @@ class Modal:
 def modals() -> dict[str, Modal]:
     """The modals by infinitive."""
     found = {}
-    for line in MODALS.strip().split("\n"):
+    for line in _rows(_WORDS["modals"]):
         german, forms = line.split(" = ")
         present, past = forms.split()
         found[german] = Modal(
@@ -659,30 +530,12 @@ def modals() -> dict[str, Modal]:
 
 # ---------------------------------------------------------------- numbers
 
-_GERMAN_UNITS = _tokens(
-    """
-    null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn
-    siebzehn achtzehn neunzehn
-    """
+_GERMAN_UNITS, _GERMAN_TENS, _ENGLISH_UNITS, _ENGLISH_TENS = (
+    _WORDS["numbers"][name].split() for name in ("german", "german_tens", "english", "english_tens")
 )
-_GERMAN_TENS = ["zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"]
-_ENGLISH_UNITS = _tokens(
-    """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-    seventeen eighteen nineteen
-    """
+_GERMAN_ORDINALS, _ENGLISH_ORDINALS = (
+    dict(_cells(_WORDS["numbers"][f"{one}_ordinals"])) for one in ("german", "english")
 )
-_ENGLISH_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-_GERMAN_ORDINALS = {1: "erst", 3: "dritt", 7: "siebt", 8: "acht"}
-_ENGLISH_ORDINALS = {
-    "one": "first",
-    "two": "second",
-    "three": "third",
-    "five": "fifth",
-    "eight": "eighth",
-    "nine": "ninth",
-    "twelve": "twelfth",
-}
 
 
 def number_words(number: int) -> tuple[str, str]:
@@ -706,21 +559,7 @@ def number_words(number: int) -> tuple[str, str]:
 def ordinal_words(number: int) -> tuple[str, str]:
     """An ordinal from 1 to 99, the German one as it stands after "am": ("dritten", "third")."""
     german, english = ("ein", "one") if number == 1 else number_words(number)
-    stem = _GERMAN_ORDINALS.get(number) or german + ("t" if number < 20 else "st")
+    stem = _GERMAN_ORDINALS.get(str(number)) or german + ("t" if number < 20 else "st")
     tens, _, unit = english.rpartition("-")
     unit = _ENGLISH_ORDINALS.get(unit) or re.sub("y$", "ie", unit) + "th"
     return stem + "en", f"{tens}-{unit}" if tens else unit
-
-
-def counting(number: int) -> Determiner:
-    """The determiner of a number from 2 to 999."""
-    german, english = number_words(number)
-    return Determiner(german, "", english, "fixed")
-
-
-def owned_by(name: str) -> Determiner:
-    """The determiner of a first name: "Annas", "Anna's"."""
-    return Determiner(name + "s", name + "'s", name + "'s", "fixed")
-
-
-WHOSE = {form: Determiner(form, "whose", "whose", "fixed") for form in ("dessen", "deren")}

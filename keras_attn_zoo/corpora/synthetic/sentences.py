@@ -1,19 +1,21 @@
-"""Random sentences: the patterns in which clauses become a sentence."""
+"""Random sentences: phrases, clauses, and the patterns in which these become a sentence."""
 
+import random
 from functools import cache
 
 from keras_attn_zoo.corpora.synthetic import lexicon
-from keras_attn_zoo.corpora.synthetic.clauses import ClauseSampler, is_object, uses_of, uses_with_object
 from keras_attn_zoo.corpora.synthetic.grammar import (
+    POLITE,
     Clause,
     Constituent,
+    Coordination,
     Fixed,
     Fragment,
-    Gap,
     Name,
-    Polite,
+    NounPhrase,
     Pronoun,
     SyntheticPair,
+    arrange,
     both,
     comma,
     complement,
@@ -22,13 +24,63 @@ from keras_attn_zoo.corpora.synthetic.grammar import (
     followed,
     gloss,
     join,
+    possessive,
     preceded,
+    prepositional,
     purpose,
+    relative_pronoun,
     request,
     subordinate,
+    unsaid,
     words_of,
 )
-from keras_attn_zoo.corpora.synthetic.phrases import FUTURE, PAST, PRESENT
+
+PAST, PRESENT, FUTURE = "past", "present", "future"
+# Persons of whom one speaks together with a place: the owner of the shop.
+_OF_A_PLACE = frozenset(["Direktor", "Direktorin", "Besitzer", "Besitzerin", "Besucher", "Besucherin", "Hausmeister"])
+# Pronouns whose possessive is used if there is no owner.
+_OWNERS = (0, 0, 1, 4, 5)
+# Persons that overlap: I and we, the two of you.
+_SPEAKERS = ({lexicon.ICH, lexicon.WIR}, {lexicon.DU, lexicon.IHR})
+_ACCUSATIVE = lexicon.Slot("a")
+
+
+@cache
+def uses_of(kind: str) -> list[tuple[lexicon.Verb, lexicon.Frame]]:
+    """The verbs, each with a frame, whose subject may be of a kind."""
+    return [(v, f) for v in lexicon.verbs().values() for f in v.frames if kind in f.subjects]
+
+
+@cache
+def uses_with_object(kind: str) -> list[tuple[lexicon.Verb, lexicon.Frame]]:
+    """The verbs, each with a frame, that take an accusative object of a kind."""
+    return [
+        (verb, frame)
+        for verb, frame in uses_of("person")
+        if any(is_object(slot) and kind in slot.kinds for slot in frame.slots)
+    ]
+
+
+@cache
+def _uses_with_preposition(kind):
+    """The verbs, each with a frame of one prepositional object of a kind, with a preposition in English."""
+    return [
+        (verb, frame)
+        for verb, frame in uses_of("person")
+        if len(frame.slots) == 1 and frame.slots[0].preposition and frame.slots[0].english
+        if kind in frame.slots[0].kinds
+    ]
+
+
+@cache
+def _masculine_persons():
+    return [noun for noun in lexicon.nouns_of("person") if noun.gender == "m"]
+
+
+def is_object(slot: lexicon.Slot) -> bool:
+    """Whether what fills a slot is an accusative object."""
+    return slot.case == "a" and not slot.preposition
+
 
 _COMPARABLE = ("person", "animal", "text", "place", "idea", "event", "furniture", "vehicle", "clothing", "device")
 
@@ -78,18 +130,314 @@ _PATTERNS = dict(
 )
 
 
-class SentenceSampler(ClauseSampler):
-    """Draws sentences; its public methods are the patterns, each of which returns a fragment and a mark."""
+class SentenceSampler:
+    """Draws sentences; its public methods are the patterns, each of which returns a fragment and a mark.
+
+    Every choice comes from one random stream, by `random.random` alone, whose sequence Python guarantees to stay the
+    same.
+    """
 
     def __init__(self, seed: int, words_per_kind: int | None = None) -> None:
-        super().__init__(seed, words_per_kind)
+        self._random = random.Random(seed).random
+        self._words_per_kind = words_per_kind
         self._patterns = [getattr(self, name) for name, weight in _PATTERNS.items() for _ in range(weight)]
+
+    # ------------------------------------------------------------ draws
+
+    def _chance(self, probability):
+        return self._random() < probability
+
+    def _pick(self, items):
+        return items[int(self._random() * len(items))]
+
+    def _word(self, items):
+        """One of the words that are in use."""
+        return self._pick(items[: self._words_per_kind])
+
+    def _skewed(self, items):
+        """One of the words that are in use, the first ones more often."""
+        items = items[: self._words_per_kind]
+        return items[int(self._random() ** 1.4 * len(items))]
+
+    def _between(self, low, high):
+        return low + int(self._random() * (high - low + 1))
+
+    # ------------------------------------------------------------ noun phrases
+
+    def _name(self):
+        gender = self._pick("fm")
+        if self._chance(0.4):
+            return Name(self._word(lexicon.SURNAMES), gender, title=True)
+        return Name(self._word(lexicon.FIRST_NAMES[gender]), gender)
+
+    def _determiner(self, noun, plural, owner, definite):
+        draw = self._random()
+        table = lexicon.DETERMINERS
+        if noun.plural is None:
+            return table["the"] if definite or draw < 0.5 else table[""]
+        if draw < 0.14:
+            return possessive(owner or Pronoun(self._pick(_OWNERS)))
+        if draw < 0.2:
+            return table["this"]
+        if draw < 0.25 and noun.kind in ("person", "text", "thing"):
+            name = self._word(lexicon.FIRST_NAMES[self._pick("fm")])
+            return table["the"] if name[-1] in "sxz" else lexicon.owned_by(name)
+        if definite or draw < 0.6:
+            return table["the"]
+        if not plural:
+            return table["every"] if draw > 0.97 else table["a"]
+        if draw < 0.72:
+            number = self._between(2, 12) if self._chance(0.6) else self._between(13, 150)
+            return lexicon.counting(number)
+        return table[self._pick(("many", "some", "several", "few", "all", ""))]
+
+    def _noun_phrase(self, kinds, owner=None, definite=False, time=None, plural=None, determiner=None):
+        """A noun phrase of one of some kinds; with `time`, it may have a relative clause in that time."""
+        noun = self._skewed(lexicon.nouns_of(self._pick(kinds)))
+        if plural is None:
+            plural = self._chance(0.25)
+        plural = plural and noun.plural is not None
+        determiner = determiner or self._determiner(noun, plural, owner, definite)
+        chosen = ()
+        if (self._chance(0.35) and determiner.kind != "fixed") or self._chance(0.1):
+            chosen = (self._word(lexicon.adjectives_of(noun.kind)),)
+        phrase = NounPhrase(noun, determiner, plural, chosen)
+        ownable = determiner is lexicon.DETERMINERS["the"] and noun.plural is not None
+        if ownable and self._chance(0.09):
+            phrase.owner = self._owner(noun)
+        elif time and determiner.kind in ("definite", "ein", "der") and self._chance(0.22):
+            phrase.relative = self._relative(phrase, time)
+            phrase.extraposed = self._chance(0.5)
+        return phrase
+
+    def _owner(self, noun):
+        kind = "place" if noun.lemma in _OF_A_PLACE else "person"
+        return NounPhrase(
+            self._skewed(lexicon.nouns_of(kind)), lexicon.DETERMINERS["the"], self._chance(0.2) and kind == "person"
+        )
+
+    def _subject(self, kinds=("person",), time=None):
+        kind = self._pick(kinds)
+        draw = self._random()
+        if kind == "person" and draw < 0.3:
+            return Pronoun(self._between(0, 6))
+        if kind == "person" and draw < 0.48:
+            return self._name()
+        if kind == "person" and draw < 0.54:
+            lead, word = self._pick((("", "und|and"), ("sowohl|both", "als_auch|and")))
+            other = self._name() if self._chance(0.5) else self._noun_phrase((kind,), plural=False)
+            return Coordination(self._noun_phrase((kind,), definite=True, plural=False), other, word, lead)
+        return self._noun_phrase((kind,), time=time)
+
+    def _object_pronoun(self, case, subject):
+        """A pronoun that is not the subject itself, None if the draw fails."""
+        pronoun = Pronoun(self._between(0, 6))
+        same = any({pronoun.person, subject.person} <= pair for pair in _SPEAKERS)
+        return None if pronoun.german[case] == "-" or same else pronoun
+
+    def _filler(self, slot, subject, alone, definite, time):
+        """A phrase for what a verb governs; a pronoun only where it stands alone."""
+        if "person" in slot.kinds and alone:
+            draw = self._random()
+            pronoun = self._object_pronoun(slot.case, subject) if draw < 0.25 else None
+            if pronoun:
+                return pronoun
+            if draw < 0.4:
+                return self._name()
+        if slot.case == "a" and not slot.preposition and self._chance(0.05):
+            first, second = (self._noun_phrase(slot.kinds, subject, definite) for _ in range(2))
+            return Coordination(first, second, self._pick(("und|and", "und|and", "oder|or")))
+        return self._noun_phrase(slot.kinds, subject, definite, time)
+
+    # ------------------------------------------------------------ adverbials
+
+    def _place(self):
+        draw = self._random()
+        if draw < 0.2:
+            city = self._word(lexicon.CITIES)
+            german, _, english = city.partition("=")
+            fragment, tail = gloss(f"in|in {german}|{english or german}"), Fragment()
+        else:
+            kind = "place" if draw < 0.7 else "spot" if draw < 0.85 else "surface"
+            preposition, english = dict(place=("in", "in"), spot=("an", "at"), surface=("auf", "on"))[kind]
+            phrase = self._noun_phrase((kind,), definite=self._chance(0.8), plural=False)
+            fragment, tail = prepositional(preposition, english, phrase, "d")
+        return Constituent(fragment, "place", "place", tail, comma=True)
+
+    def _direction(self):
+        draw = self._random()
+        if draw < 0.35:
+            german, _, english = self._word(lexicon.CITIES).partition("=")
+            fragment, tail = gloss(f"nach|to {german}|{english or german}"), Fragment()
+        elif draw < 0.7:
+            phrase = self._noun_phrase(("place",), definite=self._chance(0.8), plural=False)
+            fragment, tail = prepositional("in", "into", phrase, "a")
+        else:
+            phrase = self._noun_phrase(("spot",), definite=True, plural=False)
+            fragment, tail = prepositional("zu", "to", phrase, "d")
+        return Constituent(fragment, "direction", "direction", tail, comma=True)
+
+    def _time(self, time):
+        """An adverbial of time that goes with past, present or future."""
+        draw = self._random()
+        day, month = self._word(lexicon.WEEKDAYS), self._word(lexicon.MONTHS)
+        if draw < 0.55:
+            fragment = gloss(self._word(lexicon.TIMES[time]))
+        elif time == PRESENT:
+            fragment = gloss(f"jeden|every {day.replace('=', '|')}")
+        elif draw < 0.65:
+            fragment = gloss(f"am|on {day.replace('=', '|')}")
+        elif draw < 0.75:
+            fragment = gloss(f"im|in {month.replace('=', '|')}")
+        elif draw < 0.85:
+            fragment = self._distance(time)
+        elif draw < 0.93:
+            fragment = self._date(month)
+        else:
+            year = self._between(1850, 2015) if time == PAST else self._between(2028, 2060)
+            fragment = join(both("im", "in"), Fragment(german=words_of("Jahr")), both(str(year), str(year)))
+        return Constituent(fragment, "time", "time", comma=len(fragment.english) > 1)
+
+    def _distance(self, time):
+        german, english = lexicon.number_words(self._between(2, 30))
+        period = both(*self._word(lexicon.PERIODS).split("="))
+        number = both(german, english)
+        if time == FUTURE:
+            return join(both("in", "in"), number, period)
+        ago = both("vor", "ago")
+        return arrange([ago, number, period], [number, period, ago])
+
+    def _date(self, month):
+        am = both("am", "on the")
+        of = Fragment(english=words_of("of"))
+        day = both(*lexicon.ordinal_words(self._between(1, 30)))
+        return join(am, day, of, gloss(month.replace("=", "|")))
+
+    # ------------------------------------------------------------ clauses
+
+    def _tense(self, time, person, modal, compound=0.6):
+        if time == PRESENT or (time == FUTURE and modal):
+            return "present"
+        if time == FUTURE:
+            return "future"
+        if modal:
+            return "preterite"
+        return "perfect" if self._chance(compound) or person in (lexicon.DU, lexicon.IHR) else "preterite"
+
+    def _modal(self, time):
+        modal = self._pick(list(lexicon.modals().values()))
+        return None if time == PAST and modal.past is None else modal
+
+    def _fill(self, frame, subject, time, definite, skip=None):
+        """What a verb governs, the slot `skip` left out."""
+        parts = []
+        relative_time = time if skip is None else None
+        for slot in frame.slots:
+            if slot is skip:
+                continue
+            if slot.case == "dir":
+                parts.append(self._direction())
+            elif slot.case == "loc":
+                parts.append(self._place())
+            else:
+                alone = len(frame.slots) == 1
+                phrase = self._filler(slot, subject, alone, definite, relative_time)
+                if isinstance(phrase, NounPhrase) and phrase.relative is not None:
+                    relative_time = None
+                parts.append(complement(slot, phrase))
+        return parts
+
+    def _clause(self, time, subject=None, light=False, plain=False, use=None, deep=True):
+        """A clause in a time; a `light` one has no adverbials, a `plain` one no modal and no adverb of time."""
+        verb, frame = use or self._skewed(uses_of("person"))
+        if use is None and subject is None and self._chance(0.08):
+            kind = self._pick(("animal", "vehicle", "device", "event"))
+            verb, frame = self._word(uses_of(kind))
+            subject = self._subject((kind,), time if deep else None)
+        subject = subject or self._subject(time=time if deep else None)
+        modal = None
+        if not plain and "person" in frame.subjects and self._chance(0.2):
+            modal = self._modal(time)
+        negated = self._chance(0.14)
+        constituents = self._fill(frame, subject, time if deep else None, negated)
+        clause = Clause(subject, verb, self._tense(time, subject.person, modal), constituents, modal)
+        clause.negated = negated
+        if negated and self._chance(0.5):
+            self._negate_by_determiner(clause, frame)
+        if not light:
+            self._add_adverbials(clause, frame, time, plain)
+        return clause
+
+    def _negate_by_determiner(self, clause, frame):
+        """ "kein" before the one object, instead of "nicht"."""
+        if len(frame.slots) == 1 and is_object(frame.slots[0]):
+            phrase = self._noun_phrase(frame.slots[0].kinds, determiner=lexicon.DETERMINERS["no"])
+            clause.constituents = [complement(_ACCUSATIVE, phrase)]
+            clause.negated = False
+
+    def _add_adverbials(self, clause, frame, time, plain):
+        placed = any(slot.case in ("dir", "loc") for slot in frame.slots)
+        person = "person" in frame.subjects
+        if not plain and self._chance(0.36):
+            clause.constituents.append(self._time(time))
+        elif person and not plain and not clause.negated and time != FUTURE and self._chance(0.2):
+            clause.frequency = self._word(lexicon.FREQUENCIES)
+        if person and not placed and self._chance(0.16):
+            clause.constituents.append(self._place())
+        elif person and not clause.negated and self._chance(0.14):
+            clause.constituents.append(Constituent(gloss(self._word(lexicon.MANNERS)), "manner", "manner"))
+
+    def _relative(self, phrase, time):
+        """A relative clause for a noun phrase, without commas."""
+        kind = phrase.noun.kind
+        draw = self._random()
+        if kind == "person" and draw < 0.15:
+            return self._whose(phrase, time)
+        if kind in ("person", "animal") and draw < 0.6:
+            who = relative_pronoun(phrase, "n", "who" if kind == "person" else "that")
+            return self._clause(time, who, light=True, deep=False, use=self._word(uses_of(kind))).final()
+        if kind == "place" and draw < 0.3:
+            which = relative_pronoun(phrase, "d", "which")
+            front = complement(lexicon.Slot("d", "in", "in"), which)
+            return self._clause(time, light=True, deep=False).final(front)
+        if draw < 0.85 or not _uses_with_preposition(kind):
+            uses, pronoun = uses_with_object(kind), "whom" if kind == "person" else "that"
+            choose = is_object
+        else:
+            uses, pronoun = _uses_with_preposition(kind), "whom" if kind == "person" else "which"
+            choose = bool
+        if not uses:
+            return None
+        verb, frame = self._skewed(uses)
+        slot = next(slot for slot in frame.slots if choose(slot) and kind in slot.kinds)
+        front = complement(slot, relative_pronoun(phrase, slot.case, pronoun))
+        front.fronts = True
+        subject = self._relative_subject(phrase)
+        clause = Clause(subject, verb, self._tense(time, subject.person, None))
+        clause.constituents = [front, *self._fill(frame, subject, None, False, skip=slot)]
+        return clause.final(front)
+
+    def _relative_subject(self, phrase):
+        """The subject of a relative clause, its case plain where the pronoun does not show it."""
+        if self._chance(0.5):
+            return Pronoun(self._between(0, 6))
+        if phrase.gender == "m":
+            return self._subject()
+        return NounPhrase(self._skewed(_masculine_persons()), lexicon.DETERMINERS[self._pick(("the", "a", "this"))])
+
+    def _whose(self, phrase, time):
+        pronoun = lexicon.WHOSE[lexicon.RELATIVE[phrase.gender]["g"]]
+        subject = self._noun_phrase(("person", "animal"), determiner=pronoun, plural=self._chance(0.2))
+        use = self._word(uses_of(subject.noun.kind))
+        return self._clause(time, subject, light=True, deep=False, use=use).final()
 
     def sentence(self) -> SyntheticPair:
         """A `SyntheticPair` of a pattern drawn by weight."""
         pattern = self._pick(self._patterns)
         fragment, mark = pattern()
         return finish(fragment, mark, pattern.__name__)
+
+    # ------------------------------------------------------------ sentences
 
     def _any_time(self):
         return self._pick((PAST, PAST, PAST, PRESENT, PRESENT, FUTURE))
@@ -187,16 +535,14 @@ class SentenceSampler(ClauseSampler):
         """A verb with an infinitive clause."""
         time = self._past_or_present()
         report = self._report("to", time, light=False)
-        subject = report.subject
-        gap = Gap(subject)
-        return followed(report.main(), self._clause(time, gap, plain=True).infinitive()), "."
+        return followed(report.main(), self._clause(time, unsaid(report.subject), plain=True).infinitive()), "."
 
     def purpose(self) -> tuple[Fragment, str]:
         """ "um ... zu"."""
         time = self._past_or_present()
         clause = self._clause(time, self._subject(time=time), light=True)
-        gap = Gap(clause.subject)
-        return purpose(clause.main(), self._clause(time, gap, light=True, plain=True)), "."
+        aim = self._clause(time, unsaid(clause.subject), light=True, plain=True)
+        return purpose(clause.main(), aim), "."
 
     def coordinated_clauses(self) -> tuple[Fragment, str]:
         """Two main clauses."""
@@ -211,8 +557,8 @@ class SentenceSampler(ClauseSampler):
         """Two verbs with one subject."""
         time = self._past_or_present()
         first = self._clause(time, self._subject(time=time), light=True)
-        gap = Gap(first.subject)
-        return join(first.main(), both("und", "and"), self._clause(time, gap, light=True).main()), "."
+        second = self._clause(time, unsaid(first.subject), light=True)
+        return join(first.main(), both("und", "and"), second.main()), "."
 
     def _being(self, time, subject, predicate):
         verb = lexicon.auxiliary("sein")
@@ -288,7 +634,7 @@ class SentenceSampler(ClauseSampler):
 
     def polite_request(self) -> tuple[Fragment, str]:
         """ "Bitte ... Sie"."""
-        return request(self._clause(PRESENT, Polite(), light=True, plain=True)), "!"
+        return request(self._clause(PRESENT, POLITE, light=True, plain=True)), "!"
 
     def nested(self) -> tuple[Fragment, str]:
         """A reported clause with a subordinate or infinitive clause of its own."""
@@ -299,6 +645,5 @@ class SentenceSampler(ClauseSampler):
         if self._chance(0.6):
             inner = followed(reported, self._subordinate(time))
         else:
-            gap = Gap(clause.subject)
-            inner = purpose(reported, self._clause(time, gap, light=True, plain=True))
+            inner = purpose(reported, self._clause(time, unsaid(clause.subject), light=True, plain=True))
         return followed(report.main(), inner), "."
