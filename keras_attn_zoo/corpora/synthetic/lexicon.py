@@ -203,7 +203,7 @@ def _noun(line, kind):
 @cache
 def nouns() -> dict[str, Noun]:
     """All nouns by lemma, compounds included."""
-    simple = {}
+    simple: dict[str, Noun] = {}
     for kind, table in _WORDS["nouns"].items():
         simple |= {noun.lemma: noun for noun in (_noun(line, kind) for line in _rows(table))}
     compounds: dict[str, Noun] = {}
