@@ -45,6 +45,14 @@ def placed(corpora, tmp_path):
     return corpora / SPLIT.name
 
 
+@pytest.fixture
+def whole(corpora):
+    """The folder of a text that is not split yet."""
+    (corpora / WHOLE.name).mkdir(parents=True)
+    (corpora / WHOLE.name / "all.tsv").write_text("".join(f"satz {i}\tsentence {i}\n" for i in range(200)))
+    return corpora / WHOLE.name
+
+
 def test_the_catalogue():
     recipes = {name.removesuffix(".py") for name in RECIPES}
     names = [name for one in catalogue().values() for name in (one.name, one.reversed_name) if name]
@@ -233,14 +241,16 @@ def test_a_text_that_others_may_change_is_left_alone_unless_it_was_chosen(placed
     assert list(corpus_from_name(SPLIT.name).splits.train) == make_pairs(96)
 
 
-def test_a_split_of_ones_own_is_not_replaced(placed, corpora):
-    placed.rename(corpora / WHOLE.name)
-    (corpora / WHOLE.name / "all.tsv").write_text("".join(f"satz {i}\tsentence {i}\n" for i in range(200)))
+def test_a_split_of_ones_own_is_not_replaced(placed, whole):
+    for path in placed.iterdir():
+        path.rename(whole / path.name)
+    before = {path: path.read_bytes() for path in whole.iterdir()}
     with pytest.raises(
         UserError, match=r"parts that are not its split \(train.*valid.*test.*\): remove one or the other"
     ):
         corpus_from_name(WHOLE.name)
-    (corpora / WHOLE.name / "all.tsv").unlink()
+    assert {path: path.read_bytes() for path in whole.iterdir()} == before
+    (whole / "all.tsv").unlink()
     assert list(corpus_from_name(WHOLE.name).splits.train) == make_pairs(96)
 
 
@@ -315,6 +325,27 @@ def test_a_split_that_is_broken_off_leaves_none(corpora, monkeypatch):
         corpus_from_name(WHOLE.name)
     assert [*pairs.parent.iterdir()] == [pairs]
     assert len(list(corpus_from_name(WHOLE.name).splits.train)) == 4
+
+
+def test_a_split_of_which_a_killed_process_left_a_part_is_completed(whole):
+    corpus_from_name(WHOLE.name)
+    done = {path: path.read_bytes() for path in sorted(whole.iterdir())}
+    parts = [path for path in done if path.suffix in (".de", ".en")]
+    for count in range(len(parts) + 1):
+        # The list comes last.
+        for path in [whole / "corpus.json", *parts[count:]]:
+            path.unlink()
+        corpus_from_name(WHOLE.name)
+        assert {path: path.read_bytes() for path in whole.iterdir()} == done
+
+
+def test_downloads_that_stayed_behind_are_removed(whole):
+    corpus_from_name(WHOLE.name)
+    left = corpus_folder.cache_folder() / "unfinished" / WHOLE.name
+    left.mkdir(parents=True)
+    (left / "all.zip").write_bytes(b"downloaded")
+    corpus_from_name(WHOLE.name)
+    assert not left.exists()
 
 
 def test_held_out_text_shares_no_sentence():

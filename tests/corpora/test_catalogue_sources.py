@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import os
+import pickle
 import socket
 import subprocess
 import sys
@@ -293,6 +294,32 @@ def test_an_index_without_the_entry(of_mtdata, index):
     index.entries.clear()
     with pytest.raises(UserError, match="mtdata's index has no Tiny-train-1-deu-eng: pip install --upgrade mtdata"):
         texts()
+
+
+def test_an_index_that_was_broken_off_is_written_again(tmp_path, monkeypatch):
+    def half(value, file):
+        file.write(pickle.dumps(value)[:20])
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        # Whatever stands there now is what the next process finds.
+        with unused_mtdata(tmp_path), monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(pickle, "dump", half)
+            mtdata_source._index()
+    assert not [*tmp_path.iterdir()]
+    with unused_mtdata(tmp_path):
+        assert not mtdata_source._index().entries
+    assert {path.suffix for path in tmp_path.iterdir()} >= {".pkl", ".jsonl"}
+
+
+def test_a_damaged_index(tmp_path):
+    for content in (b"", b"\x80\x04", b"nonsense"):
+        with unused_mtdata(tmp_path):
+            import mtdata
+
+            mtdata.cached_index_file.write_bytes(content)
+            with pytest.raises(UserError, match=r"mtdata cannot read its index .*\.pkl \(.+\): remove it\."):
+                mtdata_source._index()
 
 
 def rows_of(kind, rows):

@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.data.cache import build_cache
-
-
-class Numbers:
-    """Subwords whose pieces are the numbers of the text."""
-
-    vocabulary_size = 1000
-    checksum = "00"
-
-    def encode(self, sentences):
-        return [[int(word) for word in sentence.split()] for sentence in sentences]
+from tests.data.helpers import Numbers
 
 
 @pytest.fixture(scope="module")

@@ -8,19 +8,12 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.data.batches import TranslationBatches, evaluation_batches
-from keras_attn_zoo.support.errors import UserError
-from tests.data.trees import same
+from tests.data.helpers import one_line_error, same
 
 
 @pytest.fixture(scope="module")
 def corpus(make_corpus):
     return make_corpus(np.random.default_rng(7).integers(1, 24, (101, 2)))
-
-
-def one_line_error(match, action):
-    with pytest.raises(UserError, match=match) as caught:
-        action()
-    assert "\n" not in str(caught.value)
 
 
 # One batch
@@ -179,12 +172,6 @@ def test_rounds_are_one_continuous_stream(corpus, options):
     assert all(same(rounds[index], batch) for index, batch in enumerate(stream)), "index runs on past a round"
 
 
-def test_every_epoch_of_the_stream_holds_every_sentence(corpus):
-    batches = TranslationBatches(corpus, sentences_per_batch=6, rounds_per_epoch=3)
-    rows = np.concatenate([batches.sentences(index) for index in range(2 * batches.batches_per_epoch)])
-    assert Counter(rows[rows >= 0].tolist()) == dict.fromkeys(range(len(corpus)), 2)
-
-
 # Teacher forcing
 
 
@@ -216,12 +203,6 @@ def test_coins_differ_between_batches_epochs_and_seeds(corpus):
     masks = [coins(0, 0), coins(0, 1), coins(0, epoch), coins(1, 0)]
     for first, second in itertools.combinations(masks, 2):
         assert (first != second).any()
-
-
-@pytest.mark.parametrize("ratio", [0.0, 1.0])
-def test_certain_coins(corpus, ratio):
-    batches = TranslationBatches(corpus, sentences_per_batch=8, teacher_forcing=lambda step: ratio)
-    assert (batches[0][0]["teacher_forcing_mask"][:, 1:] == bool(ratio)).all()
 
 
 # Errors

@@ -6,24 +6,9 @@ import pytest
 from keras_attn_zoo.data import cache as cache_module
 from keras_attn_zoo.data.cache import EncodedCorpus, build_cache
 from keras_attn_zoo.data.filters import Filter, FilterReport
-from keras_attn_zoo.data.subwords import Subwords, train_subwords
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile
 from keras_attn_zoo.support.errors import UserError
-
-
-class Numbers:
-    """Subwords whose pieces are the numbers of the text."""
-
-    end = 3
-
-    def __init__(self, vocabulary_size=100, checksum="00"):
-        self.vocabulary_size = vocabulary_size
-        self.checksum = checksum
-        self.encoded = []
-
-    def encode(self, sentences):
-        self.encoded += sentences
-        return [[int(word) for word in sentence.split() if word != "-"] for sentence in sentences]
+from tests.data.helpers import Numbers, one_line_error
 
 
 def made_pairs(count=50, seed=0, longest=9):
@@ -52,12 +37,6 @@ def write_files(folder, pairs):
     return paths
 
 
-def one_line_error(match, action):
-    with pytest.raises(UserError, match=match) as caught:
-        action()
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize("chunk", [1, 7, 50, 10_000])
 def test_ids_of_every_pair(tmp_path, monkeypatch, chunk):
     monkeypatch.setattr(cache_module, "_CHUNK", chunk)
@@ -81,15 +60,6 @@ def test_ids_are_mapped_and_small(tmp_path):
     assert isinstance(corpus.source_ids.base, np.memmap)
     edge = build(tmp_path / "b", [("65535", "4")], source=Numbers(2**16))
     assert edge.source(0).tolist() == [65535]
-
-
-def test_subwords_and_files_end_to_end(tmp_path):
-    text = ["ab ba", "b ab a", "a"]
-    subwords = Subwords(train_subwords(text, tmp_path / "model", None, "char"))
-    paths = write_files(tmp_path, [(sentence, sentence[::-1]) for sentence in text])
-    corpus = build(tmp_path / "cache", ParallelFiles(*paths), subwords, subwords)
-    assert [subwords.decode(corpus.source(i)) for i in range(3)] == text
-    assert [corpus.target(i).tolist() for i in range(3)] == subwords.encode([s[::-1] for s in text])
 
 
 def test_filter_and_line_numbers(tmp_path):
@@ -254,10 +224,6 @@ def test_a_folder_of_other_files_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     one_line_error(r"has other files in it \(thesis\.tex\)", lambda: build(tmp_path))
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
-
-
-def test_no_cache_in_a_folder(tmp_path):
-    one_line_error("there is no file", lambda: EncodedCorpus(tmp_path / "nowhere"))
 
 
 # Limits

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evaluation_batches, fit_arguments
-from tests.data.trees import same
+from tests.data.helpers import same
 
 pytestmark = pytest.mark.every_backend
 

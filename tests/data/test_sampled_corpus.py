@@ -13,7 +13,7 @@ from keras_attn_zoo.data.sampled_corpus import SampledCorpus, build_sampled_corp
 from keras_attn_zoo.data.subwords import Subwords, train_subwords
 from keras_attn_zoo.data.truncation import Truncation
 from keras_attn_zoo.support.errors import UserError
-from tests.data.trees import same
+from tests.data.helpers import same
 
 COUNT, ALPHA, LIMIT = 6, 0.3, 40
 PAIRS = [(pair.source, pair.target) for pair in generate_splits(60, 1, 1, max_words=8)["train"]]

@@ -52,12 +52,6 @@ def test_bounds_are_the_best_of_all_cuts(seed, bucket_count):
     assert cells_in_narrowest_bounds(square.tolist(), bounds) == best
 
 
-def test_bounds_by_hand():
-    assert choose_bounds([3, 3, 9], [3, 4, 7], bucket_count=2) == [(4, 6), (10, 8)]
-    assert choose_bounds([3, 3, 9], [3, 4, 7], bucket_count=1, multiple=1) == [(10, 8)]
-    assert choose_bounds([5] * 4, [2] * 4, bucket_count=6) == [(6, 4)]
-
-
 def test_bounds_of_many_lengths_are_quick_and_cover():
     rng = np.random.default_rng(0)
     source, target = rng.geometric(0.01, (2, 20_000))

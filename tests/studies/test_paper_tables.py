@@ -5,7 +5,6 @@ import dataclasses
 import json
 import re
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -20,7 +19,7 @@ from keras_attn_zoo.studies.comparison import Entry, Recipe
 from keras_attn_zoo.studies.measures import large
 from keras_attn_zoo.studies.paper_cells import Runs
 from keras_attn_zoo.studies.paper_files import write_tables
-from keras_attn_zoo.studies.paper_tables import Examples, Line, Pair, PaperTable, bleu_percents
+from keras_attn_zoo.studies.paper_tables import Line, Pair, PaperTable, bleu_percents
 from tests.made_runs import REFERENCES, WRONG, make_run
 from tests.tiny_run import TINY
 
@@ -348,30 +347,3 @@ def test_the_training_text_is_counted(trained, corpus, tmp_path):
     shutil.move(tmp_path / "base", tmp_path / "elsewhere" / "base")
     write_tables(Runs(recipe, tmp_path / "elsewhere", "bootstrap"))
     assert "| sentences     | [5.9M] |" in (tmp_path / "elsewhere" / "tables.md").read_text("utf-8")
-
-
-@pytest.mark.parametrize(
-    ("number", "text"), [(96, "96"), (999, "999"), (29_000, "29k"), (8_345, "8.3k"), (14_100_000, "14.1M")]
-)
-def test_large_counts(number, text):
-    assert large(number) == text
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
-def test_latex_compiles(tmp_path):
-    """Whatever a sentence holds: letters that the standard fonts lack are question marks."""
-    odd = ["„Straße“ → 100 % & Größe… «ł» ‚x‘ 中文 Ą", "[b] {c} | $d$ ~ # _ ^ \\ –—"]
-    make_run(tmp_path / "base", translations=odd, references=odd)
-    make_run(tmp_path / "base-seed=2", translations=odd, references=odd)
-    table = recipe_of(
-        [Line("BLEU", "Ro→En", measure="BLEU")], [Line("–Pos-E", "En⇒De", entry="base", figures="28.18(+0.48)†")]
-    ).tables[0]
-    recipe = Recipe("A paper", ENTRIES, ("base",), tables=(table, Examples("Examples", "the best", "base", 2)))
-    assert write_tables(Runs(recipe, tmp_path, "bootstrap"))
-    packages = [r"\usepackage{booktabs}", r"\usepackage{graphicx}"]
-    parts = [r"\documentclass{article}", *packages, r"\begin{document}", r"\input{tables}", r"\end{document}"]
-    (tmp_path / "paper.tex").write_text("\n".join(parts), encoding="utf-8")
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
-    assert not re.search(r"Overfull|Missing character", done.stdout)

@@ -46,10 +46,14 @@ def test_latex_escapes_what_it_reads_otherwise():
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 def test_latex_compiles(tmp_path):
+    """Whatever a sentence holds: letters that the standard fonts lack are question marks."""
     signature = "bleu: nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
+    odd = ["„Straße“ → 100 % & Größe… «ł» ‚x‘ 中文 Ą", "[b] {c} | $d$ ~ # _ ^ \\ –—", "28.2 ± 0.1† [28.18 (+0.48)†]"]
+    sentences = Table(["–Pos-E, En⇒De", "Ro→En", "BLEU"], [odd])
     wide = Table([f"a long heading {k}" for k in range(14)], [["[0, 1]", *["-"] * 13]], [signature] * 3)
     packages = [r"\usepackage{booktabs}", r"\usepackage{graphicx}"]
     parts = [r"\documentclass{article}", *packages, r"\begin{document}", TABLE.latex("Results"), wide.latex("Wide")]
+    parts.append(sentences.latex("Sentences"))
     (tmp_path / "table.tex").write_text("\n".join([*parts, r"\end{document}"]), encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "table.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
