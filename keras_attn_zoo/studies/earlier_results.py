@@ -76,12 +76,7 @@ def records_of(out: Path) -> list[dict[str, Any]]:
 
 
 def left_out_of(out: Path, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return what the results in a folder have of other runs there than those of new records: later ones may gather it.
-
-    Args:
-        out: the folder.
-        records: the new ones.
-    """
+    """Return what the results in a folder have of runs there that new records lack: later ones may gather it."""
     names = {one["run"] for one in records}
     return [one for one in records_of(out) if one["run"] not in names and kind_of(out / one["run"]) == "folder"]
 
@@ -100,12 +95,7 @@ def in_order(earlier: Iterable[str], asked: Iterable[str]) -> list[str]:
 def names_of(out: Path, systems: Iterable[str]) -> list[str]:
     """Return the names of the scored runs of systems in a folder, of any seed and any values of a grid.
 
-    Args:
-        out: the folder.
-        systems: names of the systems.
-
-    Returns:
-        those of each system together, and within it those of all seeds.
+    Those of a system stand together, and within it those of all seeds.
     """
     names: list[str] = []
     every = [*out.iterdir()] if kind_of(out) == "folder" else []
@@ -120,8 +110,7 @@ def merged_runs(asked: Sequence[Run], out: Path, recipe: Recipe, others: Iterabl
     """Return the runs of a call, and with them those of the results in their folder; name those that are left out.
 
     Args:
-        asked: the runs of the call.
-        out: the folder.
+        asked, out: the runs of the call, and the folder.
         recipe: the comparison, which says what each run is compared with.
         others: names of further runs there, which no results need to have.
     """

@@ -26,12 +26,7 @@ def write_tables(runs: Runs) -> list[tuple[str, Table]]:
     """Write a paper's tables to `tables.md`, `tables.tex`, `tables.csv` and `tables.json` in the folder of its runs.
 
     They show all runs of the recipe's systems in the folder, of all language pairs and seeds, without those of a grid.
-
-    Args:
-        runs: the recipe's runs.
-
-    Returns:
-        the tables and their titles; none, and nothing is written, if the recipe has no tables or nothing was run.
+    Their titles and the tables are returned; none, and nothing is written, if the recipe has none or nothing was run.
     """
     recipe, out = runs.recipe, runs.out
     if not recipe.tables or not runs.pairs:

@@ -1,13 +1,13 @@
 """What a paper found, held against the runs in a folder."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from keras_attn_zoo.runs.run_folder import WITH_TOP_K
 from keras_attn_zoo.studies.measures import measure
 from keras_attn_zoo.studies.paper_cells import Runs, Value
 from keras_attn_zoo.studies.paper_files import DECIMALS, MOST_DIGITS, about_texts
-from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, WORSE, Cell, Contrast, Examples, Finding, PaperTable
+from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, WORSE, Cell, Contrast, Finding, cells_of
 from keras_attn_zoo.studies.table import about_test
 from keras_attn_zoo.studies.tabular import Table
 
@@ -47,9 +47,6 @@ def compare(runs: Runs) -> list[Comparison]:
     """Return the comparisons of all findings of a recipe.
 
     A finding is held against the runs of every language pair that has them; without runs, it stands there once.
-
-    Args:
-        runs: the recipe's runs.
     """
     return [
         _compared(runs, finding, contrast, pair)
@@ -134,18 +131,11 @@ def _of_paper(runs, contrast, pair):
 
 def _figure(runs: Runs, wanted: Cell) -> str:
     """What the paper's tables have for a cell."""
-    for cell in _cells(runs.recipe.tables):
+    for cell in cells_of(runs.recipe.tables):
         alike = all(getattr(cell, name) == getattr(wanted, name) for name in ("entry", "measure", "split"))
         if alike and cell.figure and runs.pairs_of(cell) == runs.pairs_of(wanted):
             return cell.figure
     return ""
-
-
-def _cells(tables: Sequence[PaperTable | Examples]) -> Iterator[Cell]:
-    for table in tables:
-        if isinstance(table, PaperTable):
-            for row in table.cells():
-                yield from row
 
 
 def _difference(one, other, difference, digits, unit):
@@ -153,12 +143,7 @@ def _difference(one, other, difference, digits, unit):
 
 
 def findings_table(runs: Runs, comparisons: Sequence[Comparison]) -> Table:
-    """Return the comparisons as a table; each finding has the number of its place in the recipe.
-
-    Args:
-        runs: the recipe's runs.
-        comparisons: those of `compare`.
-    """
+    """Return what `compare` found as a table; each finding has the number of its place in the recipe."""
     numbers = {id(finding): str(number) for number, finding in enumerate(runs.recipe.findings, start=1)}
     rows = [
         [f"{numbers[id(one.finding)]}: {_label(runs, one)}", one.paper, one.here, one.verdict] for one in comparisons

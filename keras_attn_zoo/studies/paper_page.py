@@ -28,14 +28,8 @@ _UNEXPLAINED = "For what differs from the paper, no reason was tested."
 def write_page(runs: Runs, tables: Sequence[tuple[str, Table]]) -> Path | None:
     """Write what a paper found, what its runs in a folder found, its tables and pictures to `page.md` in that folder.
 
-    What was written by hand to `comments.md` there follows the findings.
-
-    Args:
-        runs: the recipe's runs.
-        tables: those of `write_tables`.
-
-    Returns:
-        the page; None, and nothing is written, if there are no tables.
+    What was written by hand to `comments.md` there follows the findings. Without the tables of `write_tables`, nothing
+    is written, and None returned.
     """
     if not tables:
         return None

@@ -209,26 +209,23 @@ def splits_of(tables: Sequence[PaperTable | Examples], entry: str, pair: str | N
         >>> splits_of([table], "a", None, None)
         ['valid']
     """
-    cells = [cell for cell in _cells(tables) if cell.entry == entry and _is_of(cell, pair, first)]
+    cells = [cell for cell in cells_of(tables) if cell.entry == entry and _is_of(cell, pair, first)]
     return list(dict.fromkeys(cell.split for cell in cells if cell.split != "test"))
 
 
 def systems_of(tables: Sequence[PaperTable | Examples], pair: str | None, first: str | None) -> set[str]:
-    """Return the names of the systems that tables have numbers of, of a language pair.
-
-    Args:
-        tables, pair, first: see `splits_of`.
-    """
+    """Return the names of the systems that tables have numbers of, of a language pair; see `splits_of`."""
     examples = {table.entry for table in tables if isinstance(table, Examples)}
-    return examples | {cell.entry for cell in _cells(tables) if cell.entry and _is_of(cell, pair, first)}
+    return examples | {cell.entry for cell in cells_of(tables) if cell.entry and _is_of(cell, pair, first)}
 
 
 def measures_of(tables: Sequence[PaperTable | Examples]) -> set[str]:
     """Return the names of the measures that tables have."""
-    return {cell.measure for cell in _cells(tables)}
+    return {cell.measure for cell in cells_of(tables)}
 
 
-def _cells(tables):
+def cells_of(tables: Sequence[PaperTable | Examples]) -> Iterator[Cell]:
+    """Return the cells of tables, row by row."""
     return (cell for table in tables if isinstance(table, PaperTable) for row in table.cells() for cell in row)
 
 

@@ -155,12 +155,7 @@ def plan_comparison(
 
 
 def plan_without_text(runs: Sequence[Run], corpus: NamedCorpus) -> Plan:
-    """Return what is known of runs as long as their text is not on this machine.
-
-    Args:
-        runs: the runs.
-        corpus: that of the catalogue; it is not downloaded.
-    """
+    """Return what is known of runs as long as their text, of the catalogue, is not on this machine."""
     rows, needed = [], _Needed()
     for run in runs:
         training, size = run.system.training, run.system.data.vocabulary_size

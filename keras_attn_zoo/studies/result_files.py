@@ -21,11 +21,7 @@ from keras_attn_zoo.support.setting_types import shown_value
 
 
 def check_folder(out: Path, recipe: Recipe) -> None:
-    """Raise if the files of `write_results` would stand where they should not.
-
-    Args:
-        out: the folder for the results.
-        recipe: the comparison.
+    """Raise if the files of `write_results` would stand in a folder where they should not.
 
     Raises:
         UserError: the folder is a run's own, or has the results of another recipe, which would be replaced.
@@ -54,8 +50,7 @@ def write_results(
     """Write `results.md`, `results.tex`, `results.csv` and `results.json` to a folder; return the first.
 
     Args:
-        out: the folder.
-        recipe: the comparison.
+        out, recipe: the folder, and the comparison.
         runs: its runs, in the order of the tables.
         results: those that were scored; each folder has the name of its run.
         further: those of further test texts, by the name of the text.

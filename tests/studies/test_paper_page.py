@@ -7,7 +7,6 @@ import pytest
 from keras_attn_zoo.evaluation.text_scores import TESTS
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.studies.comparison import Entry, Recipe
-from keras_attn_zoo.studies.measures import measure
 from keras_attn_zoo.studies.paper_cells import Runs, Value
 from keras_attn_zoo.studies.paper_files import write_tables
 from keras_attn_zoo.studies.paper_findings import compare, findings_table, verdict
@@ -92,25 +91,20 @@ def test_a_large_difference_that_is_not_significant_does_not_show_that_there_is_
     assert verdict(finding(expected=expected), "TER", value) == found
 
 
-@pytest.mark.parametrize(
-    ("expected", "significant", "found"),
-    [
-        ((LEVEL, WORSE), False, "undecided"),
-        ((LEVEL, WORSE), True, "agrees"),
-        ((WORSE,), True, "undecided"),
-    ],
-)
-def test_a_claim_of_significance_alone_is_tested_alone(expected, significant, found):
-    value = Value([30.0], p_values=[0.2], better=[True], difference=1.3)
-    assert verdict(finding(expected=expected, significant=significant), "BLEU", value) == found
-
-
-@pytest.mark.parametrize(("p", "found"), [(0.04, "undecided"), (0.06, "agrees")])
-def test_one_seed_that_differs_shows_that_there_may_be_a_difference(p, found):
-    value = Value([30.0, 30.0], p_values=[p, 0.3], better=[True, False], difference=0.4)
-    for expected in ((LEVEL,), (LEVEL, WORSE)):
-        assert verdict(finding(expected=expected), "BLEU", value) == found
-    assert verdict(finding(expected=(LEVEL, BETTER)), "BLEU", value) == "agrees"
+def test_verdicts_of_significance_alone_of_one_seed_and_of_no_test():
+    better = Value([30.0], p_values=[0.2], better=[True], difference=1.3)
+    assert verdict(finding(expected=(LEVEL, WORSE)), "BLEU", better) == "undecided"
+    assert verdict(finding(expected=(LEVEL, WORSE), significant=True), "BLEU", better) == "agrees"
+    assert verdict(finding(expected=(WORSE,), significant=True), "BLEU", better) == "undecided"
+    # One seed that differs shows that there may be a difference.
+    for p, found in ((0.04, "undecided"), (0.06, "agrees")):
+        value = Value([30.0, 30.0], p_values=[p, 0.3], better=[True, False], difference=0.4)
+        assert [verdict(finding(expected=one), "BLEU", value) for one in ((LEVEL,), (LEVEL, WORSE))] == [found] * 2
+        assert verdict(finding(expected=(LEVEL, BETTER)), "BLEU", value) == "agrees"
+    # Without a test of significance there is no "significant": nothing is not what was claimed.
+    same = Value([30.0], difference=0.0)
+    assert verdict(finding(), "AER", same) == "differs"
+    assert verdict(finding(expected=(LEVEL,)), "AER", same) == "agrees"
 
 
 def test_of_two_seeds_both_must_differ(tmp_path):
@@ -246,14 +240,6 @@ def test_of_language_pairs_those_with_numbers_are_shown(tmp_path):
         ("en-it", "+0.0 (30.0 – 30.0)", "undecided"),
         ("tr-en", "", "not measured"),
     ]
-
-
-def test_a_verdict_of_no_difference_at_all():
-    """Without a test of significance there is no "significant": nothing is not what was claimed."""
-    same = Value([30.0], difference=0.0)
-    assert verdict(finding(), "AER", same) == "differs"
-    assert verdict(finding(expected=(LEVEL,)), "AER", same) == "agrees"
-    assert measure("AER").test is None
 
 
 def test_the_page(tmp_path):

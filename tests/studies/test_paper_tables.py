@@ -180,36 +180,31 @@ def test_language_pairs_and_their_average(tmp_path):
     assert written(tmp_path, recipe)[0]["Average, BLEU"][1] == "27.00 (+1.50) [26.82 (+0.13)]"
 
 
-def several_texts(tmp_path, texts, mixed=()):
-    """A table of a pair whose figure is the mean of two texts; the system is better on both, or on one of them."""
-    for name, base, new in (("test", 20.0, 30.0), ("mt04", 40.0, 44.0)):
+@pytest.mark.parametrize(
+    ("texts", "mixed", "base", "new", "note"),
+    [
+        # (20 + 40) / 2 and (30 + 44) / 2; better on each, so there is a dagger.
+        (("test", "mt04"), "", "30.00", "37.00 (+7.00)†", "zh-en: the mean of test, mt04; marks: on each of them"),
+        (("test", "mt04"), "mt04", "30.00", "37.00 (+7.00)", "zh-en: the mean of test, mt04; marks: on each of them"),
+        (("test",), "", "20.00", "30.00 (+10.00)†", "new (zh-en): of test alone, since mt04 were not all scored"),
+    ],
+)
+def test_several_test_texts_stand_as_their_mean(tmp_path, texts, mixed, base, new, note):
+    """The system is better on both, or on one of them; without all of them, the first stands alone."""
+    for name, own, other in (("test", 20.0, 30.0), ("mt04", 40.0, 44.0)):
         if name in texts:
-            make_run(tmp_path / "zh-en" / "base", base, names=(name,))
-            better = REFERENCES if name not in mixed else WRONG
-            make_run(tmp_path / "zh-en" / "new", new, translations=better, names=(name,))
-    pairs = {"en-de": Pair(), "zh-en": Pair(tests=("test", "mt04"))}
+            make_run(tmp_path / "zh-en" / "base", own, names=(name,))
+            translations = WRONG if name == mixed else REFERENCES
+            make_run(tmp_path / "zh-en" / "new", other, translations=translations, names=(name,))
     rows = [Line("Zh", pair="zh-en", measure="BLEU", figures="48.17 48.69(+0.52)†")]
-    options = {"differences": True, "dagger": True, "baseline": "base"}
-    recipe = recipe_of([Line("Base", entry="base"), Line("New", entry="new")], rows, **options)
-    return written(tmp_path, dataclasses.replace(recipe, pairs=pairs))
+    found, notes = written(tmp_path, of_two_texts(rows, differences=True, dagger=True, baseline="base"))
+    assert found == {"Zh": [f"{base} [48.17]", f"{new} [48.69 (+0.52)†]"]} and note in notes
 
 
-def test_several_test_texts_stand_as_their_mean(tmp_path):
-    """(20 + 40) / 2 and (30 + 44) / 2; better on each, so there is a dagger."""
-    found, notes = several_texts(tmp_path, ("test", "mt04"))
-    assert found == {"Zh": ["30.00 [48.17]", "37.00 (+7.00)† [48.69 (+0.52)†]"]}
-    assert "zh-en: the mean of test, mt04; marks: on each of them" in notes
-
-
-def test_a_dagger_needs_every_test_text(tmp_path):
-    found, _ = several_texts(tmp_path, ("test", "mt04"), mixed=("mt04",))
-    assert found["Zh"][1] == "37.00 (+7.00) [48.69 (+0.52)†]"
-
-
-def test_without_all_test_texts_the_first_stands_alone(tmp_path):
-    found, notes = several_texts(tmp_path, ("test",))
-    assert found == {"Zh": ["20.00 [48.17]", "30.00 (+10.00)† [48.69 (+0.52)†]"]}
-    assert "new (zh-en): of test alone, since mt04 were not all scored" in notes
+def of_two_texts(rows, columns=("base", "new"), **options):
+    """A recipe of two language pairs, of which the second has two test texts."""
+    recipe = recipe_of([Line(name.title(), entry=name) for name in columns], rows, **options)
+    return dataclasses.replace(recipe, pairs={"en-de": Pair(), "zh-en": Pair(tests=("test", "mt04"))})
 
 
 @pytest.mark.parametrize(("base", "new"), [([20], [30, 44]), ([20, 40], [30])])
@@ -218,10 +213,7 @@ def test_a_mean_is_not_compared_with_a_single_text(tmp_path, base, new):
         for name, bleu in zip(("test", "mt04"), scores, strict=False):
             translations = REFERENCES if system == "new" else WRONG
             make_run(tmp_path / "zh-en" / system, float(bleu), translations=translations, names=(name,))
-    pairs = {"en-de": Pair(), "zh-en": Pair(tests=("test", "mt04"))}
-    rows = [Line("Zh", pair="zh-en", measure="BLEU")]
-    recipe = recipe_of([Line("Base", entry="base"), Line("New", entry="new")], rows, differences=True)
-    found, notes = written(tmp_path, dataclasses.replace(recipe, pairs=pairs))
+    found, notes = written(tmp_path, of_two_texts([Line("Zh", pair="zh-en", measure="BLEU")], differences=True))
     assert found == {"Zh": [f"{sum(scores) / len(scores):.1f}" for scores in (base, new)]}
     assert "no marks for new (zh-en): the baseline base was not scored on the same text with the same seeds" in notes
 
@@ -231,9 +223,7 @@ def test_seeds_are_averaged_over_the_same_texts(tmp_path):
     for folder, names in (("new", ("test", "mt04")), ("new-seed=2", ("test",))):
         for name in names:
             make_run(tmp_path / "zh-en" / folder, 20.0 if name == "test" else 30.0, names=(name,))
-    pairs = {"en-de": Pair(), "zh-en": Pair(tests=("test", "mt04"))}
-    recipe = recipe_of([Line("New", entry="new")], [Line("Zh", pair="zh-en", measure="BLEU")])
-    found, notes = written(tmp_path, dataclasses.replace(recipe, pairs=pairs))
+    found, notes = written(tmp_path, of_two_texts([Line("Zh", pair="zh-en", measure="BLEU")], ["new"]))
     assert found == {"Zh": ["20.0 ± 0.0"]}
     assert "new (zh-en): of test alone, since mt04 were not all scored" in notes
 
