@@ -27,7 +27,7 @@ _PARTS = ("preprocessor.json", "tokenizer.json", "source_tokenizer.json")
 # The key of metadata.json with the version that wrote the preset.
 _VERSION = "keras_attn_zoo_version"
 # The longest sentence that positions may be made for.
-_LONGEST = 100_000
+LONGEST = 100_000
 # Bytes whose checksum takes a second.
 _LARGE = 2**30
 _LENGTHS = ("encoder_sequence_length", "decoder_sequence_length")
@@ -154,9 +154,9 @@ def _check_object(tree, where, preset):
     if tree.get("proto") is not None:
         raise UserError(f"{where} names a subword model outside of it ({shown(repr(tree['proto']))}): do not use it.")
     for key in _LENGTHS:
-        if type(tree.get(key)) is int and not 2 <= tree[key] <= _LONGEST:
+        if type(tree.get(key)) is int and not 2 <= tree[key] <= LONGEST:
             raise UserError(
-                f"{where} says {key}={tree[key]:,}, not from 2 to {_LONGEST:,}: restore it, or download it again."
+                f"{where} says {key}={tree[key]:,}, not from 2 to {LONGEST:,}: restore it, or download it again."
             )
     registered = tree.get("registered_name")
     if not isinstance(registered, str) or not registered.startswith(f"{_PACKAGE}>"):
@@ -232,7 +232,7 @@ def check_sizes(preset: str, weights_needed: bool = False) -> int | None:
         return None
     # A length that weights depend on is one of their widths; any other length only makes room for positions.
     widest = max((size for shape in shapes for size in shape), default=0)
-    bounds = {Width: widest, Layers: len(shapes), Length: max(widest, _LONGEST)}
+    bounds = {Width: widest, Layers: len(shapes), Length: max(widest, LONGEST)}
     for name in (_CONFIG, _TASK):
         for argument, size, kind in _body_sizes(preset, name):
             bound = bounds[kind]

@@ -26,12 +26,8 @@ class Case:
         names: one of these must stand in the line of a refusal.
         damage: function of the working folder that prepares it; it may return a function that undoes.
         may_change: paths that may be new or changed after a refusal too.
-        stdin: bytes, or None for a closed one.
-        stdout: "file", "closed", "ascii" or "full".
         nobody: whether it runs as a user who owns nothing.
-        check: function of the working folder, for what was accepted: what is wrong with what was made.
         says: what must stand in the error output of what was accepted.
-        clean: a pattern of what neither output may have, or None.
     """
 
     category: str
@@ -42,12 +38,8 @@ class Case:
     names: tuple = ()
     damage: object = None
     may_change: tuple = ()
-    stdin: bytes | None = b""
-    stdout: str = "file"
     nobody: bool = False
-    check: object = None
     says: str = ""
-    clean: object = None
 
 
 @dataclasses.dataclass
@@ -76,8 +68,6 @@ def judge(case, status, output, error, raised, seconds):
         return [f"traceback: {type(raised).__name__}: {str(raised)[:200]}{place}"]
     if status not in STATUSES:
         reasons.append(f"status {status!r}")
-    if case.clean and (found := case.clean.search(output + error)):
-        reasons.append(f"shows {found[0]!r} as it came")
     noise = [line for line in error.splitlines() if _NOISE.search(line)]
     if noise:
         reasons.append(f"noise: {noise[0][:200]}")

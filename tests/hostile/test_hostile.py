@@ -4,7 +4,6 @@ Of kills of commands, the tests of the day have the list of what is killed, and 
 """
 
 import os
-import random
 import subprocess
 import sys
 from pathlib import Path
@@ -12,17 +11,15 @@ from pathlib import Path
 import pytest
 
 from tests.hostile import command_kills
-from tests.hostile.cases import CATEGORIES, make_case
+from tests.hostile.cases import make_case
 from tests.hostile.command_kills import content_of, is_whole
 from tests.hostile.good_lines import COMMANDS, RECIPE
 from tests.hostile.judging import Case, Hang, judge
 from tests.hostile.killed_commands import NEVER_WRITE, NEVER_WRITING, WRITING, command_lines
 from tests.hostile.options import known_parsers
-from tests.hostile.strings import CONTROL
 
-CASES = 10
 # Among so many there is one of every kind.
-FIRST = 30
+CASES = 10
 
 
 @pytest.mark.long
@@ -31,12 +28,6 @@ def test_cases_end_with_a_status_and_a_line():
     command = [sys.executable, "-m", "tests.hostile", "--start", "0", "--cases", str(CASES)]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_the_first_cases_are_of_every_kind():
-    assert {make_case(number).category for number in range(FIRST)} == {
-        make(random.Random(0)).category for make in CATEGORIES
-    }
 
 
 def test_every_command_has_a_good_command_line_to_begin_with():
@@ -65,12 +56,11 @@ def test_a_number_always_gives_the_same_case():
         ({"error": "attn-zoo: error: no file a.txt\nmore\n"}, "no single last line"),
         ({"error": "attn-zoo: error: a.txt " + "x" * 5000}, "characters"),
         ({"error": ""}, "no single last line"),
-        ({"output": "\x1b[2J"}, "as it came"),
         ({}, None),
     ],
 )
 def test_what_is_wrong_is_seen(ended, reason):
-    case = Case("text", "a case", [], expect="refuse", names=("a.txt",), clean=CONTROL)
+    case = Case("text", "a case", [], expect="refuse", names=("a.txt",))
     good = {"status": 2, "output": "", "error": "attn-zoo: error: no file a.txt\n", "raised": None, "seconds": 1.0}
     found = judge(case, **{**good, **ended})
     assert (reason is None and not found) or any(reason in one for one in found)

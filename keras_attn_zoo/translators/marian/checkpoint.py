@@ -1,23 +1,26 @@
 """The weights of a checkpoint of Transformers, by name: safetensors, or PyTorch's own format without its pickles."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+# NumPy has its bfloat16 from there, safetensors by that name.
 import ml_dtypes
 import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
-from keras_attn_zoo.presets.preset_checks import shards
+from keras_attn_zoo.presets.preset_checks import LONGEST, shards
 from keras_attn_zoo.presets.preset_reading import has_file, preset_file
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.extras import is_installed
-from keras_attn_zoo.support.files import check_file, shown
+from keras_attn_zoo.support.files import PathLike, check_file, open_output, read_failed, shown
 from keras_attn_zoo.support.processor import machine_bytes
-from keras_attn_zoo.translators.marian.safetensors_files import read_safetensors
 
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
-# The longest sentence that positions may be made for.
-_LONGEST = 100_000
+# The types that weights are stored in there.
+_TYPES = ("F64", "F32", "F16", "BF16")
 
 
 class Checkpoint:
@@ -63,7 +66,7 @@ class Checkpoint:
             "ffn_dim": ("encoder_ffn_dim", widest),
             "encoder_layers": ("encoder_layers", len(self._weights)),
             "decoder_layers": ("decoder_layers", len(self._weights)),
-            "max_length": ("max_position_embeddings", _LONGEST),
+            "max_length": ("max_position_embeddings", LONGEST),
         }
         for setting, (field, bound) in bounds.items():
             if arguments[setting] > bound:
@@ -143,9 +146,7 @@ def _read_weights(preset):
     for name, read in ((SAFETENSORS, read_safetensors), (PYTORCH, _read_pytorch)):
         weights = {}
         for part in _parts(preset, name):
-            path = checkpoint_file(preset, part)
-            check_file(path)
-            weights |= read(path)
+            weights |= read(checkpoint_file(preset, part))
         if weights:
             return weights
     raise UserError(f"there are no weights in {shown(preset)}, neither {SAFETENSORS} nor {PYTORCH}: download it again.")
@@ -157,6 +158,56 @@ def _parts(preset, name):
     if has_file(preset, name):
         return [name]
     return shards(preset, index, Path(name).suffix) if has_file(preset, index) else []
+
+
+class _Stored:
+    """A tensor of a file of safetensors, whose numbers are read where they are used."""
+
+    def __init__(self, file, name):
+        about = file.get_slice(name)
+        self.type, self.shape = about.get_dtype(), tuple(about.get_shape())
+        self.size = math.prod(self.shape)
+        self._file, self._name = file, name
+
+    def __array__(self, dtype=None, copy=None):
+        return self._file.get_tensor(self._name)
+
+
+def read_safetensors(path: PathLike) -> dict[str, Any]:
+    """Return the tensors of a file of safetensors by name, of which NumPy makes arrays.
+
+    Raises:
+        UserError: there is no such file; it is truncated or damaged; a tensor is not of floating-point numbers.
+    """
+    check_file(path)
+    try:
+        file: Any = safe_open(path, "numpy")
+    except SafetensorError as error:
+        raise UserError(f"{shown(path)} is truncated or damaged ({shown(str(error))}): download it again.") from None
+    except (OSError, MemoryError) as error:
+        raise read_failed(path, error) from None
+    found = {name: _Stored(file, name) for name in file.keys()}  # noqa: SIM118 it is no dict
+    for name, tensor in found.items():
+        if tensor.type not in _TYPES:
+            raise UserError(
+                f"{shown(path)} has {shown(name)} in the type {tensor.type}, which no weight has: use a checkpoint in "
+                f"{', '.join(_TYPES)}."
+            )
+    return found
+
+
+def write_safetensors(path: PathLike, tensors: Mapping[str, np.ndarray]) -> None:
+    """Write tensors in float32.
+
+    Example:
+        >>> write_safetensors("/tmp/one.safetensors", {"one": np.ones((2, 3))})
+        >>> read_safetensors("/tmp/one.safetensors")["one"].shape
+        (2, 3)
+    """
+    values = {name: np.ascontiguousarray(tensor, "<f4") for name, tensor in tensors.items()}
+    with open_output(path) as file:
+        # Transformers wants to be told that they are laid out as PyTorch's are.
+        file.write(save(values, {"format": "pt"}))
 
 
 def _read_pytorch(path):

@@ -14,7 +14,7 @@ from keras_attn_zoo.support.compat import layers_of
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, shown, write_json
 from keras_attn_zoo.translators.marian.added_tokens import END, PAD, UNKNOWN
-from keras_attn_zoo.translators.marian.checkpoint import SAFETENSORS
+from keras_attn_zoo.translators.marian.checkpoint import SAFETENSORS, write_safetensors
 from keras_attn_zoo.translators.marian.marian_weights import (
     BIAS,
     LAST_NORM,
@@ -27,7 +27,6 @@ from keras_attn_zoo.translators.marian.marian_weights import (
     position_table,
     their_shape,
 )
-from keras_attn_zoo.translators.marian.safetensors_files import write_safetensors
 from keras_attn_zoo.translators.preprocessor import check_exported
 
 # The bias of a piece that only the other side has, and of the padding: its probability is 0.
