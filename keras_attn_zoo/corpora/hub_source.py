@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from keras_attn_zoo.data.splits import Pair
 from keras_attn_zoo.support.checksums import sha256
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.extras import require_of
+from keras_attn_zoo.support.extras import require
 from keras_attn_zoo.support.fetching import DownloadError
 from keras_attn_zoo.support.files import reason_of, shown, write_failed
 
@@ -67,7 +67,8 @@ def _pairs(given, sides, folder, origin):
 
 def _files(repository, revision, pattern, folder, origin):
     """Download the files of a repository that match a pattern, in order; return their paths."""
-    require_of("corpora", "huggingface_hub", *(["pyarrow"] if pattern.endswith(".parquet") else []), user="this corpus")
+    reader = ["pyarrow"] if pattern.endswith(".parquet") else []
+    require("huggingface_hub", *reader, user="this corpus", extra="corpora")
     from huggingface_hub import HfApi, constants, hf_hub_download
 
     where = f"{repository} on {urlsplit(constants.ENDPOINT).netloc}"

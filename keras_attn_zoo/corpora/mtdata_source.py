@@ -14,7 +14,7 @@ from typing import Any
 from keras_attn_zoo.data.splits import Pair
 from keras_attn_zoo.support.caches import who_else_writes
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.extras import require_of
+from keras_attn_zoo.support.extras import require
 from keras_attn_zoo.support.fetching import fetch_unlisted
 from keras_attn_zoo.support.files import atomic_files, reason_of, shown
 from keras_attn_zoo.support.locks import locked
@@ -39,7 +39,7 @@ def read_entries(
         DownloadError: see `fetch_unlisted`.
         UserError: the index has no such entry; a file is damaged.
     """
-    require_of("corpora", "mtdata", user="this corpus")
+    require("mtdata", user="this corpus", extra="corpora")
     # It is read when mtdata is first imported.
     os.environ.setdefault("MTDATA", str(index_folder))
     for entry in entries:

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import keras
 import numpy as np
 
-from keras_attn_zoo.support.discarding import discarding_output
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import discarding_output
 from keras_attn_zoo.support.types import TensorTree
 
 # Between the seeds of two devices: more than the layers of a model.

@@ -2,7 +2,7 @@
 
 import importlib.metadata
 
-from keras_attn_zoo.support.extras import require, require_of
+from keras_attn_zoo.support.extras import require
 
 require("sacrebleu", user=__name__)
 
@@ -15,7 +15,7 @@ _FALLBACK = "en"
 
 def require_moses() -> None:
     """Raise a `MissingPackageError` if Moses' tokenizer is not installed."""
-    require_of("translate", _PACKAGE, user="Multi-BLEU, of text split by Moses' tokenizer,")
+    require(_PACKAGE, user="Multi-BLEU, of text split by Moses' tokenizer,")
 
 
 class MultiBLEU(BLEU):

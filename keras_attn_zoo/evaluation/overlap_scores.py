@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.extras import TASKS, require, require_of
+from keras_attn_zoo.support.extras import TASKS, require
 
 require("sacrebleu", user=__name__)
 
@@ -34,7 +34,7 @@ OVERLAP_METRICS = (*_ROUGE, "meteor")
 
 def require_overlap() -> None:
     """Raise a `MissingPackageError` if the packages of ROUGE and METEOR are not installed."""
-    require_of("tasks", *TASKS, user="scoring with ROUGE or METEOR")
+    require(*TASKS, user="scoring with ROUGE or METEOR", extra="tasks")
 
 
 def check_references(metrics: Iterable[str], references: Iterable[Sequence[str]], name: str) -> None:

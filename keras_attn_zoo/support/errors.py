@@ -49,10 +49,7 @@ def choice(name: str, names: Iterable[str]) -> str:
 
 
 def check_counts(**values: int) -> None:
-    """Raise unless all values are positive integers.
-
-    Raises:
-        UserError: names the argument, and what was received.
+    """Raise a `UserError`, which names the argument, unless all values are positive integers.
 
     Example:
         >>> check_counts(width=512, num_heads=8)
@@ -63,10 +60,7 @@ def check_counts(**values: int) -> None:
 
 
 def check_rates(**values: float) -> None:
-    """Raise unless all values are dropout rates.
-
-    Raises:
-        UserError: names the argument, and what was received.
+    """Raise a `UserError`, which names the argument, unless all values are dropout rates.
 
     Example:
         >>> check_rates(dropout=0.1)
@@ -77,13 +71,6 @@ def check_rates(**values: float) -> None:
 
 
 def check_arguments(model: object, arguments: Iterable[str]) -> None:
-    """Raise if a functional model does not know arguments of its constructor: Keras would ignore them.
-
-    Raises:
-        UserError: names one.
-
-    Example:
-        >>> check_arguments(model, {"name": "a"})  # doctest: +SKIP
-    """
+    """Raise a `UserError` if a functional model does not know arguments of its constructor: Keras would ignore them."""
     for argument in sorted(set(arguments) - {"inputs", "outputs", "name", "trainable", "dtype"}):
         raise UserError(f"{type(model).__name__} has no argument {argument}: leave it out, or correct it.")

@@ -26,13 +26,14 @@ class MissingPackageError(UserError, ImportError):
     """A package of an extra is not installed; the message has the command that installs it."""
 
 
-def require(*modules: str, user: str | None = None, backend: bool = False) -> None:
-    """Raise if modules of the extra `translate` are not installed.
+def require(*modules: str, user: str = "this", backend: bool = False, extra: str = "translate") -> None:
+    """Raise if modules of one of the `EXTRAS` are not installed.
 
     Args:
-        *modules: names of modules in `TRANSLATE`; all of them if none are given.
+        *modules: their names; all of `TRANSLATE` if none are given.
         user: what needs them, for the message.
         backend: whether a backend is needed too: the message then names one if none is installed.
+        extra: the name of the extra.
 
     Raises:
         MissingPackageError: names the packages and the command that installs them.
@@ -40,37 +41,14 @@ def require(*modules: str, user: str | None = None, backend: bool = False) -> No
     Example:
         >>> require("keras_hub", "sentencepiece")
     """
-    missing = [TRANSLATE[module] for module in modules or TRANSLATE if not is_installed(module)]
+    missing = [EXTRAS[extra][module] for module in modules or TRANSLATE if not is_installed(module)]
     if not missing:
         return
-    extra, instead = "translate", ""
+    instead = ""
     if backend and not any(map(is_installed, BACKENDS)):
         missing.append("a backend")
-        extra, instead = f"translate,{BACKENDS[0]}", f" (or {', '.join(BACKENDS[1:])} in place of {BACKENDS[0]})"
-    raise _missing(user or "this", missing, extra, instead)
-
-
-def require_of(extra: str, *modules: str, user: str) -> None:
-    """Raise if modules of one of the `EXTRAS` are not installed.
-
-    Args:
-        extra: its name.
-        *modules: names of its modules.
-        user: what needs them, for the message.
-
-    Raises:
-        MissingPackageError: see `require`.
-
-    Example:
-        >>> require_of("corpora", user="a local file")
-    """
-    missing = [EXTRAS[extra][module] for module in modules if not is_installed(module)]
-    if missing:
-        raise _missing(user, missing, extra)
-
-
-def _missing(user, packages, extra, instead=""):
-    return MissingPackageError(f"{user} needs {', '.join(packages)}: pip install 'keras-attn-zoo[{extra}]'{instead}.")
+        extra, instead = f"{extra},{BACKENDS[0]}", f" (or {', '.join(BACKENDS[1:])} in place of {BACKENDS[0]})"
+    raise MissingPackageError(f"{user} needs {', '.join(missing)}: pip install 'keras-attn-zoo[{extra}]'{instead}.")
 
 
 def require_backend(hub: bool = False) -> None:

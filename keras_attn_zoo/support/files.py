@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
-from keras_attn_zoo.support.discarding import discards_output
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.processor import machine_bytes
 from keras_attn_zoo.support.unfinished import (
@@ -35,6 +34,29 @@ _NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 # The largest JSON file that is read: ours have kilobytes, logs megabytes.
 _LARGEST_JSON = 2**28
 PathLike: TypeAlias = str | os.PathLike[str]
+# Whether this process is one of several of which another one writes.
+_DISCARDING: list[bool] = []
+
+
+@contextlib.contextmanager
+def discarding_output() -> Iterator[None]:
+    """Write neither files nor standard output: several processes run the same program, and another one writes.
+
+    Example:
+        >>> with discarding_output():
+        ...     write_text("scores.txt", "30.1")  # is not written
+    """
+    _DISCARDING.append(True)
+    try:
+        with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+            yield
+    finally:
+        _DISCARDING.pop()
+
+
+def discards_output() -> bool:
+    """Return whether files of this process are written by another one."""
+    return bool(_DISCARDING)
 
 
 def shown(path: object) -> str:
@@ -68,11 +90,7 @@ def kind_of(path: PathLike) -> str | None:
 
 
 def check_file(path: PathLike, streams: bool = False) -> None:
-    """Raise unless a path is a file.
-
-    Args:
-        path: the file.
-        streams: whether pipes and devices are accepted.
+    """Raise unless a path is a file or, with `streams`, a pipe or a device.
 
     Raises:
         UserError: there is no such file; it is a folder, or a pipe that is not accepted; the path cannot be resolved.
@@ -87,11 +105,11 @@ def check_file(path: PathLike, streams: bool = False) -> None:
 
 
 def check_size(path: PathLike, largest: int | None = None) -> None:
-    """Raise if a file is too large to be read, whatever its blocks occupy on the disk.
+    """Raise if a file has more than `largest` bytes, whatever its blocks occupy on the disk.
 
     Args:
         path: the file.
-        largest: the maximum size in bytes; with None, the memory of this machine.
+        largest: with None, the memory of this machine.
 
     Raises:
         UserError: it is larger; it is not a file.
@@ -125,11 +143,7 @@ def open_input(path: PathLike) -> Iterator[io.BufferedReader]:
 
 
 def read_bytes(path: PathLike, largest: int | None = None) -> bytes:
-    """Read a whole file.
-
-    Args:
-        path: the file; not a pipe or a device.
-        largest: the maximum size in bytes; see `check_size`.
+    """Read a whole file of at most `largest` bytes; see `check_size`.
 
     Raises:
         UserError: it is not a file, cannot be read, or is too large.
@@ -164,14 +178,9 @@ def write_failed(path: PathLike, error: BaseException) -> UserError:
 
 
 def _destination(path):
-    """Resolve the links of a path to where it is really written.
+    """Where a path is really written: a path that is not a link, and None; or the number of an open file.
 
-    Returns:
-        `(path, descriptor)`: a path that is not a link, or the number of an open file of this process, as in
-        `/dev/stdout` and `/dev/fd/3`, wherever it is redirected to.
-
-    Raises:
-        OSError: the links form a loop.
+    That is one of this process, as in `/dev/stdout` and `/dev/fd/3`, wherever it is redirected to.
     """
     path = Path(path)
     for _ in range(_MOST_LINKS):
@@ -193,9 +202,6 @@ def open_output(path: PathLike) -> Iterator[IO[bytes]]:
 
     A file that is replaced keeps its permissions, and a symbolic link remains one:
     its target is replaced. Pipes, terminals and devices are written to directly.
-
-    Args:
-        path: the file.
 
     Raises:
         UserError: it cannot be written: no space, no permission, a folder.
@@ -252,9 +258,6 @@ def atomic_path(path: PathLike) -> Iterator[Path]:
     keeps the permissions of the one that it replaces, and a symbolic link remains
     one: its target is replaced. What is written for a pipe, a terminal or a device
     is copied there at the end.
-
-    Args:
-        path: the final path of the file or folder.
 
     Raises:
         UserError: the disk is full or read-only, or there is no write permission.
@@ -333,10 +336,7 @@ def atomic_files(folder: PathLike, last: str) -> Iterator[Path]:
 def remove_partials(folder: PathLike) -> None:
     """Remove what killed processes left in a folder; call this only if no other process writes there.
 
-    A folder that was being replaced when the process was killed is restored.
-
-    Args:
-        folder: the folder; its subfolders are left alone.
+    A folder that was being replaced when the process was killed is restored. Subfolders are left alone.
     """
     if Path(folder).is_dir() and not discards_output():
         remove_where(Path(folder), lambda found: True)
@@ -366,11 +366,7 @@ def read_json(path: PathLike) -> Any:
 
 
 def parse_json(text: str | bytes, name: str) -> Any:
-    """Read JSON from bytes or text.
-
-    Args:
-        text: the JSON.
-        name: its name in error messages.
+    """Read JSON from bytes or text, which error messages call by a name.
 
     Raises:
         UserError: it is not JSON, a number in it is not finite, or a key of an object occurs twice.

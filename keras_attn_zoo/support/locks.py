@@ -10,9 +10,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from keras_attn_zoo.support.discarding import discards_output
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import PathLike, kind_of, reason_of, shown, write_failed
+from keras_attn_zoo.support.files import PathLike, discards_output, kind_of, reason_of, shown, write_failed
 
 _LOG = logging.getLogger(__name__)
 # What file systems without locks answer.

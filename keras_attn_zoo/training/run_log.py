@@ -14,9 +14,17 @@ from keras import ops
 
 from keras_attn_zoo.devices import wait
 from keras_attn_zoo.evaluation.timing import CompilationClock
-from keras_attn_zoo.support.discarding import discards_output
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import PathLike, check_size, open_input, open_output, read_failed, reason_of, shown
+from keras_attn_zoo.support.files import (
+    PathLike,
+    check_size,
+    discards_output,
+    open_input,
+    open_output,
+    read_failed,
+    reason_of,
+    shown,
+)
 from keras_attn_zoo.support.types import Logs
 
 # Training cannot continue once one of these is NaN or infinite.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.decoding import BeamSearch, length_penalty
+from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE
 from tests.bodies.reference import log_softmax
 from tests.decoding.literal_search import literal_beam_search, penalty
@@ -16,14 +16,18 @@ from tests.decoding.literal_search import literal_beam_search, penalty
 START, STOP, OTHER_STOP = 2, 3, 1
 VOCABULARY = 4
 ROWS = 6
-
-
 PERIOD = 8
 
 
-def table(seed=0, rows=ROWS, vocabulary=VOCABULARY):
+def table(seed=0, rows=ROWS):
     """Logits of the next token, given row, position and the two tokens before."""
-    return 1.5 * np.random.default_rng(seed).standard_normal((rows, PERIOD, *[vocabulary] * 3))
+    return 1.5 * np.random.default_rng(seed).standard_normal((rows, PERIOD, *[VOCABULARY] * 3))
+
+
+def steps_of(logits, row, index, before, token):
+    """The logits of a step, from a table."""
+    number = ((row * PERIOD + index % PERIOD) * VOCABULARY + before) * VOCABULARY + token
+    return ops.take(ops.convert_to_tensor(logits.reshape(-1, VOCABULARY).astype("float32")), number, axis=0)
 
 
 def search(logits, prompt, sampler, index=1, mask=None, stop=(STOP,), **options):
@@ -31,12 +35,11 @@ def search(logits, prompt, sampler, index=1, mask=None, stop=(STOP,), **options)
     rows, length = prompt.shape
 
     def next(tokens, cache, index):
-        token, state, size = tokens[:, index - 1], cache["state"], logits.shape[-1]
-        number = (cache["memory"]["row"] * PERIOD + index % PERIOD) * size**2 + state["before"] * size + token
+        token, state = tokens[:, index - 1], cache["state"]
+        steps = steps_of(logits, cache["memory"]["row"], index, state["before"], token)
         history = ops.slice_update(state["history"], (0, index - 1), token[:, None])
         state = {"before": token, "history": history, "steps": state["steps"] + 1}
-        flat = ops.convert_to_tensor(logits.reshape(-1, logits.shape[-1]).astype("float32"))
-        return ops.take(flat, number, axis=0), None, {"memory": cache["memory"], "state": state}
+        return steps, None, {"memory": cache["memory"], "state": state}
 
     before = prompt[:, index - 2] if index > 1 else np.zeros(rows)
     cache = {
@@ -127,13 +130,6 @@ def test_enough_beams_search_exhaustively(alpha, stop):
     assert_history(found)
 
 
-def test_another_vocabulary_and_seed_search_exhaustively():
-    logits = table(seed=5, rows=3, vocabulary=5)
-    found = search(logits, prompts(4, rows=3), BeamSearch(90, 0.8))
-    for row in range(3):
-        assert_same(found, row, enumerate_all(logits, row, 4, 0.8), 90)
-
-
 @pytest.mark.parametrize("beams, alpha", [(1, 0.6), (2, 0.0), (3, 1.0), (5, 0.6)])
 def test_few_beams_equal_a_literal_beam_search(beams, alpha):
     logits, length = table(seed=beams), 7
@@ -165,11 +161,9 @@ def traced(logits, prompt, sampler):
     rows, length = prompt.shape
 
     def next(tokens, cache, index):
-        number = cache["memory"]["row"] * PERIOD + index % PERIOD
         before = ops.where(index > 1, tokens[:, index - 2], 0)
-        flat = ops.convert_to_tensor(logits.reshape(-1, logits.shape[-1]).astype("float32"))
-        number = (number * VOCABULARY + before) * VOCABULARY + tokens[:, index - 1]
-        return ops.take(flat, number, axis=0), None, {**cache, "record": tokens}
+        steps = steps_of(logits, cache["memory"]["row"], index, before, tokens[:, index - 1])
+        return steps, None, {**cache, "record": tokens}
 
     cache = {
         "memory": {"row": ops.arange(rows, dtype="int32")},
@@ -211,16 +205,6 @@ def test_a_trace_holds_what_a_literal_search_considers(beams, alpha):
     assert dropped > 0
 
 
-def test_one_beam_takes_the_most_likely_token_every_time():
-    logits, length = table(seed=9), 8
-    found = search(logits, prompts(length), BeamSearch(1))
-    for row in range(ROWS):
-        tokens = [START]
-        while len(tokens) < length and tokens[-1] != STOP:
-            tokens.append(int(np.argmax(next_log_probs(logits, row, tokens))))
-        assert found["token_ids"][row, 0].tolist() == tokens + [0] * (length - len(tokens))
-
-
 def test_call_returns_the_best_of_search():
     logits = table(seed=2)
 
@@ -252,15 +236,12 @@ def finishing_table():
     return logits
 
 
-def test_a_finished_hypothesis_keeps_its_probability_and_its_place():
+def test_a_finished_hypothesis_keeps_its_probability_and_a_length_penalty_can_prefer_a_longer_one():
     found = search(finishing_table(), prompts(4, rows=1), BeamSearch(2))
     assert found["token_ids"][0, 0].tolist() == [START, STOP, 0, 0]
     assert math.isclose(found["log_probs"][0, 0], math.log(0.54), abs_tol=1e-5)
     assert found["token_ids"][0, 1].tolist() == [START, 1, 1, 1]
     assert math.isclose(found["log_probs"][0, 1], math.log(0.46 * 0.87**2), abs_tol=1e-5)
-
-
-def test_a_length_penalty_can_prefer_the_longer_one():
     found = search(finishing_table(), prompts(4, rows=1), BeamSearch(2, length_penalty=4.0))
     assert found["token_ids"][0, 0].tolist() == [START, 1, 1, 1]
     expected = math.log(0.46 * 0.87**2) / (8 / 6) ** 4
@@ -326,12 +307,6 @@ def test_stopping_early_changes_nothing():
     for row in range(ROWS):
         expected = literally(logits, row, prompts(14)[row], np.zeros(14, bool), 3, alpha)
         assert_same(short, row, expected, 3)
-
-
-def test_length_penalty():
-    assert length_penalty(7.0, 1.0) == 2.0
-    assert length_penalty(3.0, 0.0) == 1.0
-    assert math.isclose(length_penalty(13.0, 0.5), math.sqrt(3.0))
 
 
 def test_configuration():

@@ -86,21 +86,16 @@ def test_an_unknown_argument_asks_for_a_newer_version(preset, name, place, cls):
     )
 
 
-def test_an_unknown_argument_of_an_attention_is_named(preset):
-    layer = {"attention": "uniform", "emphasis": 1}
-    for name, place in (("task.json", BODY), ("config.json", ())):
-        change(preset, name, (*place, "config"), cross_attention=layer)
-    refused(preset, "the attention 'uniform' has no argument 'emphasis': choose one of normalizer\\.$")
-
-
-def test_a_newer_version_is_named_whatever_it_wrote(preset):
+def test_an_unknown_attention_or_argument_of_one_is_named_and_so_is_a_newer_version(preset):
+    advice = rf" Version 9\.1\.0 of keras-attn-zoo wrote it, this is {VERSION}: pip install --upgrade keras-attn-zoo\.$"
     change(preset, "metadata.json", (), keras_attn_zoo_version="9.1.0")
     Translator.from_preset(preset)
-    advice = rf" Version 9\.1\.0 of keras-attn-zoo wrote it, this is {VERSION}: pip install --upgrade keras-attn-zoo\.$"
-    for attention in ({"attention": "uniform", "emphasis": 1}, "hyper"):
+    for attention, reason in (("hyper", ""), ({"attention": "uniform", "emphasis": 1}, "no argument 'emphasis'.*")):
         for name, place in (("task.json", BODY), ("config.json", ())):
             change(preset, name, (*place, "config"), cross_attention=attention)
-        refused(preset, advice)
+        refused(preset, reason + advice)
+    (preset / "metadata.json").unlink()
+    refused(preset, r"the attention 'uniform' has no argument 'emphasis': choose one of normalizer\.$")
 
 
 def test_an_unknown_argument_is_not_ignored_by_kerashub_or_python(preset):

@@ -91,7 +91,8 @@ def test_what_cannot_be_fetched_is_one_line_and_nothing_is_used(server, tmp_path
     with pytest.raises(UserError, match=message) as caught:
         Translator.from_preset(NAME)
     assert "\n" not in str(caught.value)
-    assert not (tmp_path / "cache" / "keras-attn-zoo" / "presets" / NAME).exists()
+    cache = tmp_path / "cache" / "keras-attn-zoo" / "presets"
+    assert not (cache / NAME).exists() and (fault != 404 or not any((cache / "unfinished").iterdir()))
     server.faults = []
     assert Translator.from_preset(NAME).generate(TEXTS)
 
@@ -147,20 +148,14 @@ def answer(head, body=b""):
         (answer(b"200 OK\r\nTransfer-Encoding: chunked", b"-5\r\nabc"), "cannot download"),
         (answer(b"404 \x1b[31mevil\x07"), r"the server says 404 \[31mevil\."),
         (b"\x00\x01\n\r\n\r\n", "cannot download"),
+        (answer(f"302 Found\r\nLocation: /{NAME}/checksums.json".encode()), "infinite loop"),
     ],
 )
 def test_what_a_hostile_server_sends_is_one_line(server, sent, message):
-    server.faults = [sent] * 20
+    server.faults = [sent] * 50
     with pytest.raises(fetching.DownloadError, match=message) as caught:
         fetch_preset(NAME)
     assert str(caught.value).isprintable() and len(str(caught.value)) < 500
-
-
-def test_a_loop_of_redirects_is_one_line(server):
-    server.faults = [answer(f"302 Found\r\nLocation: /{NAME}/checksums.json".encode())] * 50
-    with pytest.raises(fetching.DownloadError, match="infinite loop") as caught:
-        fetch_preset(NAME)
-    assert str(caught.value).isprintable()
 
 
 def test_no_redirect_leaves_an_encrypted_connection():

@@ -125,14 +125,6 @@ def test_a_copy_that_is_not_as_published_is_replaced(server, saved, caplog, chan
     assert str(folder) in message and "downloading it again" in message
 
 
-def test_a_download_replaces_what_is_not_as_published(server, saved, capsys):
-    folder = fetch_preset(NAME)
-    (folder / "config.json").write_text("{}")
-    assert main(["presets", "--download", NAME]) == 0
-    assert files_of(folder) == files_of(saved / NAME)
-    assert str(folder) in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("kind", ["file", "dangling link"])
 def test_what_is_in_the_way_is_told_before_anything_is_downloaded(server, tmp_path, kind):
     path = tmp_path / "cache" / "keras-attn-zoo" / "presets" / NAME
@@ -246,7 +238,9 @@ def test_the_command(server, saved, tmp_path, capsys):
     (fetch_preset(NAME) / "config.json").write_text("{}")
     assert main(["presets", "--verify"]) == 2
     assert "config.json is damaged" in capsys.readouterr().out
-    assert len(published()) == 1
+    assert main(["presets", "--download", NAME]) == 0
+    assert str(cached := tmp_path / "cache" / "keras-attn-zoo" / "presets" / NAME) in capsys.readouterr().err
+    assert files_of(cached) == files_of(saved / NAME) and len(published()) == 1
 
 
 def test_presets_of_ones_own_are_told_from_published_ones(server, saved, tmp_path, monkeypatch, capsys):
@@ -267,13 +261,6 @@ def test_presets_of_ones_own_are_told_from_published_ones(server, saved, tmp_pat
     count = len(server.requests)
     assert main(["presets", "--download"]) == 0
     assert capsys.readouterr().out == f"{NAME}: {tmp_path / 'checkout' / NAME}\n" and len(server.requests) == count
-
-
-def test_a_download_without_a_byte_leaves_nothing(server, tmp_path):
-    server.faults = [404]
-    with pytest.raises(UserError, match="404"):
-        fetch_preset(NAME)
-    assert not any((tmp_path / "cache" / "keras-attn-zoo" / "presets" / "unfinished").iterdir())
 
 
 def test_a_folder_of_ones_own_without_a_configuration_is_told(server, tmp_path, monkeypatch, caplog):

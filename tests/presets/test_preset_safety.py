@@ -121,11 +121,6 @@ def ours(records):
     return [record for record in records if record.name.startswith("keras_attn_zoo")]
 
 
-def test_kerashubs_own_function_reads_it(plain_preset):
-    task = keras_hub.models.Seq2SeqLM.from_preset(str(plain_preset))
-    assert isinstance(task, Translator) and len(task.generate(TEXTS)) == 2
-
-
 def test_surplus_weights_are_refused(unsummed):
     """A deeper model's, under this configuration: Keras would take what it knows and leave the rest."""
     tiny.backbone(decoder_layers=2).save_weights(unsummed / "model.weights.h5")
@@ -221,37 +216,24 @@ def test_a_save_that_fails_leaves_the_old_preset(preset, monkeypatch, failure):
     Translator.from_preset(preset)
 
 
-def _writes(marker):
+def foreign(module, name, config, registered=None):
+    return {"module": module, "class_name": name, "config": config, "registered_name": registered}
+
+
+def writes(marker):
     """A Lambda layer whose function writes a file when it is called, as Keras writes it down."""
     code = compile(f"lambda x: open({str(marker)!r}, 'w')", "layer", "eval").co_consts[0]
-    function = {
-        "class_name": "__lambda__",
-        "config": {
-            "code": base64.b64encode(marshal.dumps(code)).decode(),
-            "defaults": None,
-            "closure": None,
-        },
-    }
-    return {"module": "keras.layers", "class_name": "Lambda", "config": {"function": function}, "registered_name": None}
+    inside = {"code": base64.b64encode(marshal.dumps(code)).decode(), "defaults": None, "closure": None}
+    return foreign("keras.layers", "Lambda", {"function": {"class_name": "__lambda__", "config": inside}})
 
 
 @pytest.mark.parametrize(
     "harm",
     [
-        _writes,
-        lambda marker: {"module": "harmful", "class_name": "Layer", "config": {}, "registered_name": None},
-        lambda marker: {
-            "module": "os",
-            "class_name": "system",
-            "config": f"touch {marker}",
-            "registered_name": "system",
-        },
-        lambda marker: {
-            "module": "builtins",
-            "class_name": "function",
-            "config": "eval",
-            "registered_name": "function",
-        },
+        writes,
+        lambda marker: foreign("harmful", "Layer", {}),
+        lambda marker: foreign("os", "system", f"touch {marker}", "system"),
+        lambda marker: foreign("builtins", "function", "eval", "function"),
     ],
     ids=["lambda", "module", "system", "function"],
 )

@@ -16,6 +16,7 @@ import pytest
 from keras_attn_zoo.cli import main
 from keras_attn_zoo.presets import hub_presets
 from tests import tiny
+from tests.presets.preset_server import files_of
 
 pytestmark = pytest.mark.one_backend
 
@@ -58,10 +59,6 @@ def hub(monkeypatch):
     monkeypatch.setattr(huggingface_hub, "file_exists", lambda repo_id, filename: filename in models[repo_id])
     monkeypatch.setattr(hub_presets, "_answers", lambda url: True)
     return models
-
-
-def files_of(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_every_preset_is_uploaded_under_its_name(saved, hub, capsys):

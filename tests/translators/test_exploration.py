@@ -28,6 +28,11 @@ def explored(request):
     return task, task.examine(SOURCES, TARGETS)
 
 
+@pytest.fixture(scope="module")
+def rnn():
+    return KINDS["rnn"]()
+
+
 @pytest.mark.slow_compiled
 def test_its_own_translation_is_the_one_that_is_found(explored):
     task, results = explored
@@ -165,18 +170,13 @@ def test_the_matrices_that_a_synthesizer_has_learned():
         ([["ka " * 40]], "more than the"),
         ([[3]], "sentence 1 is neither text nor a list of words; received 3"),
         ([5], "sentences must be a list, .*; received 5"),
-        ([["ka"], [5]], "translation 1 is neither text nor a list of words; received 5"),
         ([["ka"], [["a", 5]]], r"translation 1 is neither .*; received \['a', 5\]"),
         ([["ka"], 5], "translations must be a list, .*; received 5"),
         ([["ka", "ka"], "ba"], "translations must be a list, .*; received 'ba'"),
         ([["ka"], ["ba"], None, 5], "gold must be a list, .*; received 5"),
         ([["ka"], ["ba"], None, [5]], "gold links of sentence 1 must be pairs .*; received 5"),
-        ([["ka"], ["ba"], None, [Alignment({(0, -1)})]], "gold links of sentence 1 must be pairs"),
         ([["ka"], ["ba"], None, [Alignment({(0.5, 0)})]], "gold links of sentence 1 must be pairs"),
-        ([["ka"], ["ba"], None, [Alignment({("a", 0)})]], "gold links of sentence 1 must be pairs"),
-        ([["ka"], ["ba"], None, [Alignment({(0, 0, 0)})]], "gold links of sentence 1 must be pairs"),
         ([["ka"], ["ba"], None, [Alignment(possible={(0, -1)})]], "gold links of sentence 1 must be pairs"),
-        ([["ka"], ["ba"], None, [[(True, False)]]], "gold links of sentence 1 must be pairs"),
         ([["ka"], ["ba"], None, [[(np.True_, 0)]]], "gold links of sentence 1 must be pairs"),
         ([[["", ""]]], r"sentence 1 has an empty word: leave it out; received \['', ''\]"),
         ([["ka", ["ka", " ", "ka"]]], "sentence 2 has an empty word"),
@@ -188,32 +188,30 @@ def test_the_matrices_that_a_synthesizer_has_learned():
         ([["ka"], None, {"b": None}], "beside is a dict of translators by name; received {'b': None}"),
     ],
 )
-def test_bad_input(arguments, message):
+def test_bad_input(rnn, arguments, message):
     with pytest.raises(UserError, match=message):
-        KINDS["rnn"]().explore(*arguments)
+        rnn.explore(*arguments)
 
 
-def test_a_translation_of_one_sentence_may_stand_in_a_list():
-    task = KINDS["rnn"]()
+def test_a_translation_of_one_sentence_may_stand_in_a_list(rnn):
     for given in ("ba do.", ["ba do."]):
-        assert task.explore("ka", given).results[0][0].paths[1].words == ["ba", "do", "."]
-    assert task.explore("ka", ["ba", "do"]).results[0][0].paths[1].words == ["ba", "do"]
-    assert len(task.explore("ka", [None]).results[0][0].paths) == 1
+        assert rnn.explore("ka", given).results[0][0].paths[1].words == ["ba", "do", "."]
+    assert rnn.explore("ka", ["ba", "do"]).results[0][0].paths[1].words == ["ba", "do"]
+    assert len(rnn.explore("ka", [None]).results[0][0].paths) == 1
 
 
-def test_links_of_numpy_are_written():
+def test_links_of_numpy_are_written(rnn):
     links = {(np.int64(0), np.int64(0))}
-    page = KINDS["rnn"]().explore(["ka"], ["ba"], gold=[Alignment(sure=links)])
+    page = rnn.explore(["ka"], ["ba"], gold=[Alignment(sure=links)])
     assert page.html() and page.sentences[0].gold == Alignment(sure={(0, 0)})
 
 
-def test_two_translators_of_one_name():
-    task, other = KINDS["rnn"](), tiny.translator(seed=8)
-    for beside, name in (({"a": other}, "a"), ({"RNN, bahdanau": other}, None)):
+def test_two_translators_of_one_name(rnn):
+    for beside, name in (({"a": rnn}, "a"), ({"RNN, bahdanau": rnn}, None)):
         with pytest.raises(UserError, match=r"both called '.*': give another name"):
-            task.explore(["ka"], beside=beside, name=name)
+            rnn.explore(["ka"], beside=beside, name=name)
     with pytest.raises(UserError, match="beside is a dict of translators by name"):
-        task.explore(["ka"], beside={5: other})
+        rnn.explore(["ka"], beside={5: rnn})
 
 
 @pytest.mark.slow_compiled

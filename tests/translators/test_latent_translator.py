@@ -8,27 +8,16 @@ from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import Translator
 from tests import tiny
-from tests.bodies.reference import ReferenceTranslator, log_softmax
+from tests.bodies.reference import log_softmax
+from tests.translators.test_translator import END, START, TOLERANCE, reference_of, source_ids
 
-START, END = 2, 3
 TEXTS, TARGETS = tiny.sentences("source")[:5], tiny.sentences("target")[:5]
 ARGUMENTS = {"cell": "lstm", "cross_attention": "bahdanau_feedback", "readout": "state", "output": "latent"}
-# Sums of up to fifteen float32 log-probabilities.
-TOLERANCE = {"rtol": 0, "atol": 1e-4}
 
 
 @pytest.fixture(scope="module")
 def task():
     return tiny.translator(seed=10, **ARGUMENTS)
-
-
-def reference_of(task, **arguments):
-    weights = {v.path: keras.ops.convert_to_numpy(v.value) for v in task.backbone.trainable_variables}
-    return ReferenceTranslator(weights, **tiny.BACKBONE, **{**ARGUMENTS, **arguments})
-
-
-def source_ids(task, text):
-    return [*task.preprocessor.source_tokenizer.tokenize([text])[0], END]
 
 
 def target_ids(task, text):
@@ -40,7 +29,7 @@ def test_hypotheses_equal_numpy(task, compiled, given):
     """Of the K best positions alone, a search divides by the probability that they hold together."""
     task.compile(sampler=BeamSearch(3, length_penalty=0.6), search_top_k=compiled)
     top_k = given or compiled
-    reference = reference_of(task, top_k=top_k)
+    reference = reference_of(task, **ARGUMENTS, top_k=top_k)
     lengths = set()
     for text, best in zip(TEXTS, task.translate(TEXTS, n_best=3, attention=True, top_k=given), strict=True):
         for hypothesis in best:
@@ -66,7 +55,7 @@ def test_a_number_of_positions_that_cannot_be(task):
 
 def test_greedy_search_equals_numpy(task):
     task.compile(sampler="greedy")
-    reference = reference_of(task)
+    reference = reference_of(task, **ARGUMENTS)
     for text, translation in zip(TEXTS, task.generate(TEXTS), strict=True):
         tokens = [START]
         while len(tokens) < tiny.LENGTH and tokens[-1] != END:
@@ -75,7 +64,7 @@ def test_greedy_search_equals_numpy(task):
 
 
 def test_prior_and_posterior_of_a_given_translation_equal_numpy(task):
-    reference = reference_of(task)
+    reference = reference_of(task, **ARGUMENTS)
     priors = task.force(TEXTS, TARGETS, batch_size=2)
     posteriors = task.force(TEXTS, TARGETS, layers="posterior", batch_size=2)
     for text, target, prior, posterior in zip(TEXTS, TARGETS, priors, posteriors, strict=True):
@@ -92,7 +81,7 @@ def test_prior_and_posterior_of_a_given_translation_equal_numpy(task):
 
 @pytest.mark.slow_compiled
 def test_evaluation_counts_the_mixture(task):
-    reference = reference_of(task)
+    reference = reference_of(task, **ARGUMENTS)
     nll, right = [], []
     for text, target in zip(TEXTS, TARGETS, strict=True):
         ids = target_ids(task, target)

@@ -193,15 +193,12 @@ def test_what_works_on_a_translator_works_on_it(original):
 
 
 @pytest.mark.one_backend
-def test_bfloat16_and_int8_are_close(original, opened):
+def test_bfloat16_is_close(original, opened):
     expected = np.array([one.log_prob for one in opened.score(TEXTS, TARGETS)])
     brief = Translator.from_preset(original[0], dtype="bfloat16")
     assert brief.backbone.get_layer("encoder_0").ffn_hidden.kernel.dtype == "bfloat16"
-    quantized = Translator.from_preset(original[0])
-    quantized.backbone.quantize("int8")
-    for translator in (brief, quantized):
-        found = np.array([one.log_prob for one in translator.score(TEXTS, TARGETS)])
-        assert 0 < np.abs(found / expected - 1).max() < 0.05
+    found = np.array([one.log_prob for one in brief.score(TEXTS, TARGETS)])
+    assert 0 < np.abs(found / expected - 1).max() < 0.05
 
 
 @pytest.mark.one_backend
@@ -252,16 +249,6 @@ def test_words_are_aligned(original, opened, tmp_path, capsys):
         table = capsys.readouterr().out
         found = re.search(r"AER\D*([\d.]+)", table)[1]
         assert found == rate if rate else float(found) > 10, table
-
-
-@pytest.mark.one_backend
-@pytest.mark.parametrize("storage", ["float16", "int8"])
-def test_it_is_stored_small(opened, tmp_path, storage):
-    opened.save_to_preset(tmp_path / "small", storage=storage)
-    again = Translator.from_preset(tmp_path / "small")
-    expected = np.array([one.log_prob for one in opened.score(TEXTS, TARGETS)])
-    found = np.array([one.log_prob for one in again.score(TEXTS, TARGETS)])
-    assert 0 < np.abs(found / expected - 1).max() < {"float16": 1e-3, "int8": 0.02}[storage]
 
 
 @pytest.mark.one_backend
@@ -336,10 +323,7 @@ DEFECTS = {
         "has the shape",
     ),
     "another kind": (lambda folder: change_config(folder, model_type="bart"), "is a bart model"),
-    "pre-norm": (lambda folder: change_config(folder, normalize_before=True), "normalize_before=True"),
     "unknown activation": (lambda folder: change_config(folder, activation_function="gelu_new"), "gelu_new"),
-    "a huge body": (lambda folder: change_config(folder, d_model=10**9), "d_model=1000000000"),
-    "a size that is text": (lambda folder: change_config(folder, d_model="16"), "d_model='16'"),
     "more layers": (lambda folder: change_config(folder, decoder_layers=3), "decoder.layers.2.*is missing"),
     "another padding": (lambda folder: change_config(folder, pad_token_id=3), "pad_token_id=3"),
     "vocabulary missing": (lambda folder: (folder / "vocab.json").unlink(), "vocab.json is missing"),
@@ -348,9 +332,6 @@ DEFECTS = {
         "has 500 pieces",
     ),
     "ids twice": (lambda folder: write_json(folder / "vocab.json", {"</s>": 0, "<unk>": 0, "<pad>": 1}), "its own"),
-    "a dropout that is text": (lambda folder: change_config(folder, dropout="x"), "dropout='x'"),
-    "no attention dropout": (lambda folder: change_config(folder, attention_dropout=None), "attention_dropout=None"),
-    "a list of activations": (lambda folder: change_config(folder, activation_function=["relu"]), r"\['relu'\]"),
     "a list of kinds": (lambda folder: change_config(folder, model_type=["marian"]), r"is a \['marian'\] model"),
     "a list for a configuration": (lambda folder: write_json(folder / "config.json", [1]), "describes no object"),
     "a name of two lines": (lambda folder: change_weights(folder, **{"a\nb": np.ones(3, "f4")}), "has no place for"),

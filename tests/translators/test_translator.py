@@ -146,19 +146,11 @@ def test_a_sentence_gets_the_same_translation_alone_and_among_others(task, found
     assert tiny.plain(small) == tiny.plain(found)
     np.testing.assert_allclose(scores(small), scores(found), **TOLERANCE)
     assert calls == [1, 2, 3, 4, 5, 6]
-    assert task.translate([]) == []
 
 
 def test_generate_gives_the_best_translations(task, found):
     texts = [best[0].text for best in found]
-    assert task.generate(TEXTS) == texts
-    assert task.generate(TEXTS[0]) == texts[0]
-
-
-def test_generate_and_translate_do_not_disturb_one_another(task, found):
-    texts = [best[0].text for best in found]
-    task.translate(TEXTS[:1], attention=True)
-    assert task.generate(TEXTS) == texts
+    assert task.generate(TEXTS) == texts and task.generate(TEXTS[0]) == texts[0]
 
 
 def test_new_weights_are_used_at_once(changing, found):
@@ -240,10 +232,8 @@ def test_no_room_beyond_the_weights(arguments):
 
 
 def test_generate_continues_a_given_beginning(task):
-    beginning = "bado"
-    [text, free] = task.generate({"encoder_text": TEXTS[:2], "decoder_text": [beginning, ""]})
-    assert text.startswith(beginning)
-    assert free == task.generate(TEXTS[1])
+    [text, free] = task.generate({"encoder_text": TEXTS[:2], "decoder_text": ["bado", ""]})
+    assert text.startswith("bado") and free == task.generate(TEXTS[1])
 
 
 # Forced decoding, and training on text.
@@ -293,11 +283,12 @@ def test_one_string_gives_one_result(task, found):
     np.testing.assert_array_equal(one.attention, other.attention)
     # Whatever holds strings holds sentences.
     assert tiny.plain(task.translate(np.array(TEXTS[:2]))) == tiny.plain(task.translate(tuple(TEXTS[:2])))
-    assert task.translate([]) == task.force([], []) == []
+    assert task.force([], []) == []
 
 
 # Errors.
 
+TOO_LONG = r"sentence 2 has \d+ tokens with its end, more than the 16 that"
 NO_SENTENCES = {
     "none": (None, "received None"),
     "number": (7, "received 7"),
@@ -335,37 +326,29 @@ def test_what_is_no_sentence_is_said(task, wrong, message):
         (lambda task: task.translate(["kalo", "\ud800"]), "entry 2 of sentences contains an unpaired surrogate"),
         (lambda task: task.generate({"encoder_text": [], "decoder_text": []}), "nothing to translate.*an empty list"),
         (lambda task: task.generate({"encoder_text": ["kalo"]}), "encoder_text and decoder_text; received"),
-        (
-            lambda task: task.generate({"encoder_text": ["kalo"], "decoder_text": []}),
-            "encoder_text has 1 sentences but decoder_text 0",
-        ),
+        (lambda task: task.generate({"encoder_text": ["ka"], "decoder_text": []}), "1 sentences but decoder_text 0"),
         (lambda task: task.translate(TEXTS, n_best=0), "n_best must be .*; received 0"),
         (lambda task: task.translate(TEXTS, batch_size=0), "batch_size must be .*; received 0"),
-        (lambda task: task.translate(TEXTS, batch_size="8"), "batch_size must be .*; received '8'"),
         (lambda task: task.translate(TEXTS, max_length=1), "at least 2, for start and end; received 1"),
-        (lambda task: task.translate(TEXTS, max_length="9"), "at least 2, for start and end; received '9'"),
-        (
-            lambda task: task.translate(TEXTS, max_length=10_001),
-            "at most 10,000 tokens; received 10,001: ask for fewer",
-        ),
+        (lambda task: task.translate(TEXTS, max_length=10_001), "at most 10,000 tokens; received 10,001: ask for"),
         (lambda task: task.set_max_tokens(10**9), "at most 10,000 tokens; received 1,000,000,000: ask for fewer"),
         (lambda task: task.generate(TEXTS, max_length=0), "at least 2, for start and end; received 0"),
-        (lambda task: task.generate(TEXTS, max_length=-5), "at least 2, for start and end; received -5"),
         (lambda task: task.generate(TEXTS, max_length=10**9), "at most 10,000 tokens; received 1,000,000,000"),
         (lambda task: task.preprocessor.generate_preprocess(TEXTS, 0), "at least 2, for start and end; received 0"),
         (lambda task: task.generate(TEXTS, stop_token_ids=3), "list of ids below .*, 'auto' or None; received 3"),
-        (lambda task: task.generate(TEXTS, stop_token_ids="end"), "list of ids below .*; received 'end'"),
         (lambda task: task.generate(TEXTS, stop_token_ids=["</s>"]), r"list of ids below .*; received \['</s>'\]"),
         (lambda task: task.generate(TEXTS, strip_prompt=True), "leave strip_prompt out"),
         (lambda task: task.force(TEXTS, TEXTS, batch_size=-1), "batch_size must be .*; received -1"),
         (lambda task: task.force(TEXTS, TEXTS, layers=0), "layers must be a list of layers or 'posterior'; received 0"),
         (lambda task: task.force(TEXTS, TEXTS, layers="prior"), "or 'posterior'; received 'prior'"),
-        (lambda task: task.force(TEXTS, TEXTS, layers=[]), r"or 'posterior'; received \[\]"),
         (lambda task: task.force(TEXTS, TEXTS, layers=["0"]), "there is no cross-attention layer '0'"),
         (lambda task: task.compile("adam", "mse"), "leave `loss` out, .*`label_smoothing`.*received loss='mse'"),
         (lambda task: task.compile(loss=keras.losses.MeanSquaredError()), "leave `loss` out.*received loss=<"),
         (lambda task: task.compile(metrics=["accuracy"]), "leave metrics out"),
         (lambda task: task.compile(weighted_metrics=["accuracy"]), "leave weighted_metrics out"),
+        (lambda task: task.translate(TEXTS[:1], n_best=4), "n_best=4 is more than 3 beams"),
+        (lambda task: task.translate([TEXTS[0], "kalomi " * 20]), TOO_LONG),
+        (lambda task: task.generate([TEXTS[0], "kalomi " * 20]), TOO_LONG),
     ],
 )
 def test_wrong_arguments_are_said_in_one_line(task, call, message):
@@ -387,12 +370,3 @@ def test_a_translator_without_a_preprocessor_takes_ids():
     for call in calls:
         with pytest.raises(UserError, match="has no preprocessor and takes only ids"):
             call()
-
-
-def test_errors(task):
-    with pytest.raises(UserError, match="n_best=4 is more than 3 beams"):
-        task.translate(TEXTS[:1], n_best=4)
-    too_long = " ".join(["kalomi"] * 20)
-    for call in (task.translate, task.generate):
-        with pytest.raises(UserError, match=r"sentence 2 has \d+ tokens with its end, more than the 16 that"):
-            call([TEXTS[0], too_long])
