@@ -24,6 +24,14 @@ def length_penalty(length: float | Tensor, alpha: float) -> float | Tensor:
     return ((5.0 + length) / 6.0) ** alpha
 
 
+def stops_at(token_ids: Tensor, stop_token_ids: Sequence[int] | None, given: Tensor) -> Tensor:
+    """Return where tokens are stop tokens: not where they are given, as a forced one belongs to the beginning."""
+    stops = ops.zeros_like(token_ids, dtype="bool")
+    for stop in stop_token_ids or ():
+        stops = ops.logical_or(stops, token_ids == stop)
+    return ops.logical_and(stops, ops.logical_not(given))
+
+
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class BeamSearch(keras_hub.samplers.Sampler):
     """Search for the translations with the highest length-normalised log-probability.
@@ -205,13 +213,8 @@ class BeamSearch(keras_hub.samplers.Sampler):
             lengths = ops.reshape(follow(ops.reshape(new_lengths, (-1,))), (batch, beams))
             column = ops.cast(ops.reshape(token, (-1, 1)), tokens.dtype)
             tokens = ops.slice_update(tokens, (0, index), column)
-            if stop_token_ids is not None:
-                ends = ops.zeros_like(finished)
-                for stop in stop_token_ids:
-                    ends = ops.logical_or(ends, token == stop)
-                # A forced stop token belongs to the given beginning.
-                ends = ops.logical_and(ends, ops.logical_not(ops.reshape(follow(forced[:, index]), (batch, beams))))
-                finished = ops.logical_or(finished, ends)
+            given = ops.reshape(follow(forced[:, index]), (batch, beams))
+            finished = ops.logical_or(finished, stops_at(token, stop_token_ids, given))
             return tokens, state, new.get("by_sentence", {}), index + 1, log_probs, finished, lengths, traced
 
         tokens, state, _, _, log_probs, finished, lengths, traced = self.run_loop(

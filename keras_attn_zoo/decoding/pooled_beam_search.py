@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops, tree
 
-from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE, BeamSearch
+from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE, BeamSearch, stops_at
 from keras_attn_zoo.support.types import Config, Tensor, TensorTree
 
 
@@ -131,12 +131,8 @@ class PooledBeamSearch(BeamSearch):
             parents = best // width
             token = ops.take_along_axis(ops.reshape(chosen, (batch, -1)), best, axis=1)
 
-            ends = ops.zeros_like(token, dtype="bool")
-            for stop in stop_token_ids or ():
-                ends = ops.logical_or(ends, token == stop)
-            # A forced stop token belongs to the given beginning.
-            given = gather(folded(forced[:, index]), parents)
-            ends = ops.logical_or(ops.logical_and(ends, ops.logical_not(given)), index == last)
+            ends = stops_at(token, stop_token_ids, gather(folded(forced[:, index]), parents))
+            ends = ops.logical_or(ends, index == last)
 
             rows = gather(folded(tokens), parents)
             column = ops.cast(token, rows.dtype)[..., None]

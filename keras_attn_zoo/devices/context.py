@@ -161,11 +161,7 @@ def agreed(decision: _Plain) -> _Plain:
 
 @contextlib.contextmanager
 def using(devices: Devices | None) -> Iterator[None]:
-    """Use several devices: models built, trained and searched in this context share their batches among them.
-
-    Args:
-        devices: the `Devices`; None for a single device.
-    """
+    """Use several devices, or one for None: models built, trained and searched here share their batches among them."""
     if devices is None:
         yield
         return

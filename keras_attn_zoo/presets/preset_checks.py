@@ -14,10 +14,10 @@ import keras
 import keras_attn_zoo
 from keras_attn_zoo.presets.preset_agreement import check_agreement
 from keras_attn_zoo.presets.preset_reading import has_file, preset_file, preset_json
-from keras_attn_zoo.presets.weight_storage import weight_shapes
+from keras_attn_zoo.presets.weight_storage import readable_shapes
 from keras_attn_zoo.support.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import PathLike, check_file, read_json, shown, write_json
+from keras_attn_zoo.support.files import read_json, shown, write_json
 from keras_attn_zoo.support.setting_types import Layers, Length, Whole, Width, settings_of
 
 WEIGHTS = ".weights.h5"
@@ -40,11 +40,11 @@ def preset_files(folder: Path) -> list[str]:
 
 
 def complete_preset(folder: Path, rest: Path) -> None:
-    """Write the package's version into the metadata of a preset, and the checksums of its files.
+    """Write the package's version into the metadata of a preset, if a body was saved, and the checksums of its files.
 
     Args:
         folder: where the files are that were saved.
-        rest: where those are that were saved before. There is metadata if a body was saved.
+        rest: where those are that were saved before.
     """
     metadata = next((path for path in (folder / _METADATA, rest / _METADATA) if path.is_file()), None)
     if metadata is not None:
@@ -56,9 +56,6 @@ def complete_preset(folder: Path, rest: Path) -> None:
 
 def check_preset(preset: str) -> None:
     """Compare the files of a preset with its checksums; warn if it has none.
-
-    Args:
-        preset: a folder, or anything else that KerasHub accepts; missing files are downloaded.
 
     Raises:
         UserError: a file is missing, or has changed since it was saved.
@@ -105,14 +102,11 @@ def _missing(name, preset):
 
 
 def check_file_name(name: str, where: str) -> None:
-    """Raise unless a part of a preset is written to a file of a preset: KerasHub would write to any path.
+    """Raise unless the `config_file` of a part is a file of a preset: KerasHub would write to any path.
 
     Args:
-        name: the `config_file` of a tokenizer or a preprocessor.
+        name: of the file.
         where: what has it, for the message.
-
-    Raises:
-        UserError: another file.
     """
     if name not in _PARTS:
         raise UserError(
@@ -183,17 +177,17 @@ def _unknown(preset):
 
 
 def _writer(preset):
-    """Return the version that wrote a preset; None if the preset does not say it."""
+    """The version that wrote a preset; "" if the preset does not say it."""
     try:
         written = preset_json(preset, _METADATA).get(_VERSION)
     except (FileNotFoundError, AttributeError, UserError):
-        return None
-    return written if isinstance(written, str) else None
+        return ""
+    return written if isinstance(written, str) else ""
 
 
 def newer_version(preset: str) -> str:
     """Return advice for a preset that cannot be loaded and was written by a newer version; "" for any other."""
-    written, here = _writer(preset) or "", keras_attn_zoo.__version__
+    written, here = _writer(preset), keras_attn_zoo.__version__
     if _numbers(written) <= _numbers(here):
         return ""
     return f"Version {shown(written)} of keras-attn-zoo wrote it, this is {here}: pip install --upgrade keras-attn-zoo."
@@ -215,10 +209,6 @@ def _arguments(cls):
 
 def check_sizes(preset: str, weights_needed: bool = False) -> int | None:
     """Compare the sizes of a preset's body with its weights, before building a body that might not fit in memory.
-
-    Args:
-        preset: a folder, or anything else that KerasHub accepts.
-        weights_needed: whether the weights are about to be loaded.
 
     Returns:
         how many numbers the weights are; None if no file of weights can be read, which Keras then reports.
@@ -276,18 +266,8 @@ def _all_shapes(preset, needed):
     return None if None in found else [shape for shapes in found for shape in shapes]
 
 
-def check_parts(preset: str) -> None:
-    """Raise if the files of a preset contradict each other; see `check_agreement`."""
-    check_agreement(lambda name: preset_json(preset, name) if has_file(preset, name) else None, preset)
-
-
 def shards(preset: str, index: str, suffix: str) -> list[str]:
-    """Return the files that weights were divided into.
-
-    Args:
-        preset: a folder, or anything else that KerasHub accepts.
-        index: the file that says where each weight is.
-        suffix: how files of weights end.
+    """Return the files that weights were divided into, as the file `index` says, which end in `suffix`.
 
     Raises:
         UserError: it names anything but files of weights beside it.
@@ -307,18 +287,3 @@ def shards(preset: str, index: str, suffix: str) -> list[str]:
                 "the preset, or download it again."
             )
     return sorted(set(names))
-
-
-def readable_shapes(path: PathLike) -> list[tuple[int, ...]] | None:
-    """Return the shapes of all weights in a file; None if it cannot be read, which Keras then reports.
-
-    Raises:
-        UserError: see `weight_contents.datasets`.
-    """
-    check_file(path)
-    try:
-        return weight_shapes(path)
-    except UserError:
-        raise
-    except (OSError, RuntimeError, ValueError, KeyError):
-        return None

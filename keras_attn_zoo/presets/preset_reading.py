@@ -28,7 +28,7 @@ def preset_file(preset: str, name: str) -> str:
     """Return the path of a file of a preset, downloaded if necessary.
 
     Args:
-        preset: a folder, or anything else that KerasHub accepts.
+        preset: a folder, or anything else that KerasHub accepts, here and below.
         name: the path of the file in it.
 
     Raises:
@@ -44,15 +44,7 @@ def preset_file(preset: str, name: str) -> str:
 
 
 def has_file(preset: str, name: str) -> bool:
-    """Return whether a preset has a file.
-
-    Args:
-        preset: a folder, or anything else that KerasHub accepts.
-        name: the path of the file in it.
-
-    Raises:
-        UserError: it would be in a folder without permission.
-    """
+    """Return whether a preset has a file; raise a `UserError` if that would be in a folder without permission."""
     try:
         _get_file(preset, name)
     except FileNotFoundError:
@@ -71,11 +63,7 @@ def _get_file(preset, name):
 
 
 def preset_json(preset: str, name: str) -> Any:
-    """Read a JSON file of a preset; see `preset_file`.
-
-    Raises:
-        UserError: see `preset_file` and `parse_json`; it is too large.
-    """
+    """Read a JSON file of a preset; see `preset_file` and `parse_json` for errors."""
     path = preset_file(preset, name)
     return parse_json(read_bytes(path, _LARGEST_JSON), shown(path))
 

@@ -44,29 +44,17 @@ def published() -> Mapping[str, dict[str, Any]]:
 
 
 def size_of(facts: Mapping[str, Any]) -> int:
-    """Return the bytes of the files that a preset is loaded from: all but its card, which says this, and its pictures.
-
-    Args:
-        facts: its entry in the registry.
-    """
+    """Return the bytes of the files that a preset is loaded from: all but its card, which says this, and pictures."""
     return sum(record["size"] for name, record in facts["files"].items() if name not in (CARD, *PICTURES))
 
 
 def cache_folder() -> Path:
-    """Return the folder for downloaded presets, in `XDG_CACHE_HOME` or `~/.cache`.
-
-    Raises:
-        UserError: this user has no home folder.
-    """
+    """Return the folder for downloaded presets; see `cache_of`."""
     return cache_of("presets")
 
 
 def own_folder() -> Path | None:
-    """Return the folder that `ATTN_ZOO_PRESETS` names, or None.
-
-    Raises:
-        UserError: it is not a folder.
-    """
+    """Return the folder that `ATTN_ZOO_PRESETS` names, or None; raise a `UserError` if it is not a folder."""
     own = os.environ.get(VARIABLE)
     if own and not os.path.isdir(own):
         raise UserError(f"{VARIABLE} names {shown(own)}, which is not a folder: correct or unset it.")
@@ -146,7 +134,7 @@ def nearest(name: str) -> str:
 
 
 def local_folder(name: str) -> Path | None:
-    """Return the folder of a published preset on this machine, after checking it; None if it must be downloaded.
+    """Return the folder of a preset on this machine, after checking it; None if it must be downloaded.
 
     Raises:
         UserError: a file in the checkout is missing, or is not the published one.
@@ -201,11 +189,7 @@ def _cache():
 
 
 def check_published(name: str, folder: PathLike) -> None:
-    """Raise unless the files in a folder are those of a published preset.
-
-    Raises:
-        UserError: names the file.
-    """
+    """Raise a `UserError` that names the file unless the files in a folder are those of a published preset."""
     for file, record in published()[name]["files"].items():
         path = Path(folder) / file
         if kind_of(path) != "file":
@@ -223,10 +207,6 @@ def fetch_preset(name: str, deadline: float | None = None) -> Path:
     """Download a published preset to the cache; what an earlier attempt downloaded is kept.
 
     A folder in the cache whose files are not those published is replaced.
-
-    Args:
-        name: of the preset.
-        deadline: see `fetch_files`.
 
     Raises:
         UserError: something else is where the folder would be; see `fetch_files`.
@@ -246,7 +226,7 @@ def fetch_preset(name: str, deadline: float | None = None) -> Path:
         total = sum(record["size"] for record in files.values())
         try:
             with progress_bar(f"downloading {name}", total, "B") as progress:
-                fetch_files(aside, files, functools.partial(_address, name), progress, deadline)
+                fetch_files(aside, files, lambda file: _address(name, file), progress, deadline)
         finally:
             _remove_empty_folders(aside)
         with atomic_path(folder) as whole:

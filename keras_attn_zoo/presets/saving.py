@@ -13,21 +13,20 @@ from keras import ops
 from keras_attn_zoo.presets.converters import CONVERTERS
 from keras_attn_zoo.presets.hub_presets import downloading
 from keras_attn_zoo.presets.loading_without_drawing import without_drawing
+from keras_attn_zoo.presets.preset_agreement import check_agreement
 from keras_attn_zoo.presets.preset_checks import (
     WEIGHTS,
     check_configs,
-    check_parts,
     check_preset,
     check_sizes,
     complete_preset,
     newer_version,
-    readable_shapes,
     shards,
 )
 from keras_attn_zoo.presets.preset_reading import has_file, preset_file, preset_json
 from keras_attn_zoo.presets.preset_registry import find_preset, published
 from keras_attn_zoo.presets.quantization import with_int8
-from keras_attn_zoo.presets.weight_storage import STORAGES, compact, expanded, holds_int8
+from keras_attn_zoo.presets.weight_storage import STORAGES, compact, expanded, holds_int8, readable_shapes
 from keras_attn_zoo.support.checksums import CHECKSUMS
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, atomic_files, check_file, kind_of, open_output, reason_of, shown
@@ -94,7 +93,7 @@ class PresetFiles:
             check_preset(preset)
             check_configs(preset)
             stored = check_sizes(preset, weights_needed=loads)
-            check_parts(preset)
+            check_agreement(lambda name: preset_json(preset, name) if has_file(preset, name) else None, preset)
             with _in_one_line(preset), without_drawing(stored) if loads else contextlib.nullcontext():
                 if "dtype" in kwargs:
                     kwargs["dtype"] = with_int8(preset, kwargs["dtype"])
@@ -209,11 +208,7 @@ class _WeightsInMemory(io.BytesIO):
 
 @contextlib.contextmanager
 def _in_one_line(preset: str) -> Iterator[None]:
-    """Report whatever Keras raises about the files of a preset in one line.
-
-    Raises:
-        UserError: the reason, in place of any error but those of the computer and its packages.
-    """
+    """Report whatever Keras raises about the files of a preset in one line, but errors of the computer and packages."""
     try:
         yield
     except (ImportError, MemoryError):
@@ -252,11 +247,7 @@ def _foreign_config(preset):
 
 
 def check_finite(model: keras.Model, consequence: str) -> None:
-    """Raise if a weight of a model is NaN or infinite.
-
-    Raises:
-        UserError: names the weight.
-    """
+    """Raise a `UserError` that names the weight if one of a model is NaN or infinite."""
     for weight in model.weights:
         values = ops.convert_to_numpy(ops.cast(weight, "float32") if weight.dtype == "bfloat16" else weight)
         if not np.isfinite(values).all():
@@ -266,11 +257,7 @@ def check_finite(model: keras.Model, consequence: str) -> None:
 
 
 def check_vocabulary_sizes(backbone: Any, preprocessor: Any) -> None:
-    """Raise if a tokenizer and the embedding on its side differ in vocabulary size.
-
-    Raises:
-        UserError: names both sizes.
-    """
+    """Raise a `UserError` if a tokenizer and the embedding on its side differ in vocabulary size."""
     sides = (
         ("source", preprocessor.source_tokenizer, backbone.source_vocabulary_size),
         ("target", preprocessor.tokenizer, backbone.target_vocabulary_size),

@@ -1,14 +1,14 @@
-"""Weight files of half or a quarter of the size: float16, or int8 with a scale for each row or column."""
+"""Weight files: read only if all of it stands in them; of half or a quarter of the size, in float16 or int8."""
 
 import io
+from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 
-from keras_attn_zoo.presets.weight_contents import datasets
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import PathLike, shown
+from keras_attn_zoo.support.files import PathLike, check_file, shown
 
 STORAGES = ("float32", "float16", "int8")
 # A group besides those of Keras, which holds the scales under the names of the matrices.
@@ -17,6 +17,8 @@ SCALES = "int8_scales"
 _STORAGE, _SCALED = "storage", "scaled"
 # Smaller tensors and all vectors stay in float16: int8 would save too little.
 _SMALLEST = 1024
+# Bytes that a file with hundreds of weights has besides.
+_OVERHEAD = 2**26
 
 
 def compact(file: io.BytesIO, storage: str) -> bytes:
@@ -98,7 +100,7 @@ def expanded(path: PathLike) -> bytes:
     """Return, in memory, a weight file that Keras can read from one that `compact` stored in int8.
 
     Raises:
-        UserError: a matrix lacks its scales, or they do not fit it; see also `weight_contents.datasets`.
+        UserError: a matrix lacks its scales, or they do not fit it; see also `datasets`.
     """
     with h5py.File(path) as source:
         every = datasets(source, path)
@@ -141,15 +143,20 @@ def is_weight(name: str, item: Any) -> bool:
     return isinstance(item, h5py.Dataset) and name.split("/")[0] != SCALES
 
 
-def weight_shapes(path: PathLike) -> list[tuple[int, ...]]:
-    """Return the shapes of all weights in a file.
+def readable_shapes(path: PathLike) -> list[tuple[int, ...]] | None:
+    """Return the shapes of all weights in a file; None if it cannot be read, which Keras then reports.
 
     Raises:
-        UserError: see `weight_contents.datasets`.
-        OSError, RuntimeError, ValueError, KeyError: what HDF5 raises if the file is damaged.
+        UserError: see `datasets`.
     """
-    with h5py.File(path) as file:
-        return [item.shape for name, item in datasets(file, path).items() if is_weight(name, item)]
+    check_file(path)
+    try:
+        with h5py.File(path) as file:
+            return [item.shape for name, item in datasets(file, path).items() if is_weight(name, item)]
+    except UserError:
+        raise
+    except (OSError, RuntimeError, ValueError, KeyError):
+        return None
 
 
 def _restored(path, name, values, scale):
@@ -159,3 +166,66 @@ def _restored(path, name, values, scale):
             f"{shown(path)} is damaged: the scales of {name} are missing or do not fit. Download or save it again."
         )
     return values * scale[()]
+
+
+def datasets(file: h5py.File, path: PathLike) -> dict[str, h5py.Dataset]:
+    """Return the datasets of an open weight file by name.
+
+    HDF5 follows links and reads datasets from anywhere on the disk without a word, so that weights saved again would
+    contain whatever a stranger's file points at; and it fills in what was never written, so that a small file can
+    claim more numbers than fit in memory.
+
+    Raises:
+        UserError: a link, or a dataset that stands elsewhere, is not of numbers, or larger than the file;
+            a file that is far larger than what it holds.
+    """
+    found: dict[str, h5py.Dataset] = {}
+    groups = [("", file["/"])]
+    # Addresses: one item under two names could be a loop.
+    seen = {_address(file["/"])}
+    while groups:
+        prefix, group = groups.pop()
+        for key in group:
+            name = f"{prefix}{key}"
+            link = group.get(key, getlink=True)
+            item = group[key] if isinstance(link, h5py.HardLink) else None
+            if item is None or _address(item) in seen:
+                raise _refused(path, name, "has a link in place of")
+            seen.add(_address(item))
+            if isinstance(item, h5py.Group):
+                groups.append((f"{name}/", item))
+                continue
+            _check_dataset(path, name, item)
+            found[name] = item
+    size, there = sum(item.nbytes for item in found.values()), Path(path).stat().st_size
+    if size > there:
+        raise UserError(
+            f"{shown(path)} claims to hold {size:,} bytes of weights, but has only {there:,}: restore it, or download "
+            "it again."
+        )
+    # What no weight accounts for would be read all the same, for its checksum.
+    if there > 2 * size + _OVERHEAD:
+        raise UserError(
+            f"{shown(path)} has {there:,} bytes, but holds only {size:,} bytes of weights: restore it, or download it "
+            "again."
+        )
+    return found
+
+
+def _address(item):
+    return h5py.h5o.get_info(item.id).addr
+
+
+def _check_dataset(path, name, item):
+    if not isinstance(item, h5py.Dataset):
+        raise _refused(path, name, "has no numbers in")
+    if item.external or item.is_virtual:
+        raise _refused(path, name, "reads another file for")
+    # Keras' way of writing bfloat16.
+    numbers = item.dtype.kind in "fiu" or (item.dtype.str == "|V2" and item.attrs.get("dtype") == "bfloat16")
+    if not numbers or item.shape is None:
+        raise _refused(path, name, "has no numbers in")
+
+
+def _refused(path, name, what):
+    return UserError(f"{shown(path)} {what} {shown(name)}, as no file of weights does: do not use it.")

@@ -12,10 +12,7 @@ _MOST_LINKS = 40
 
 
 def cache_of(name: str) -> Path:
-    """Return the folder of one of the package's caches, in `XDG_CACHE_HOME` or `~/.cache`, whether it is there or not.
-
-    Args:
-        name: of the cache.
+    """Return the folder of a cache of the package, in `XDG_CACHE_HOME` or `~/.cache`, whether it is there or not.
 
     Raises:
         UserError: this user has no home folder.
@@ -30,11 +27,7 @@ def cache_of(name: str) -> Path:
 
 
 def create(folder: PathLike) -> None:
-    """Create a folder, and those that it is in, for this user alone.
-
-    Raises:
-        OSError: it cannot be created.
-    """
+    """Create a folder, and those that it is in, for this user alone."""
     folder = Path(folder)
     for path in (*reversed(folder.parents), folder):
         path.mkdir(mode=0o700, exist_ok=True)
@@ -46,10 +39,8 @@ def who_else_writes(folder: PathLike) -> str | None:
     To be used before anything of a folder is run. Folders and files have to belong to this user or to root, and nobody
     else may write to them: neither to the folder and its files nor to any folder or link that leads there. A folder
     such as /tmp, where everybody may add files but nobody may replace those of others, may lead there. Nor does a group
-    count that is this user's own. Lists of access rights beside these are not read, and on Windows nothing is.
-
-    Args:
-        folder: the folder; what is not there yet will be this user's own.
+    count that is this user's own, nor what is not there yet. Lists of access rights beside these are not read, and on
+    Windows nothing is.
 
     Example:
         >>> who_else_writes("/usr/bin")

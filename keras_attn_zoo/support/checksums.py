@@ -13,11 +13,7 @@ FORMAT = 1
 
 
 def sha256(path: PathLike) -> str:
-    """Return the SHA-256 of a file in hexadecimal digits, at about a second per gigabyte.
-
-    Raises:
-        UserError: it is not a file, or cannot be read.
-    """
+    """Return the SHA-256 of a file in hexadecimal digits, at about a second per gigabyte."""
     with open_input(path) as file:
         try:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -26,19 +22,17 @@ def sha256(path: PathLike) -> str:
 
 
 def write_checksums(folder: PathLike, names: Iterable[str], rest: PathLike | None = None) -> None:
-    """Write the SHA-256 of files in a folder to its `checksums.json`.
+    """Write the SHA-256 of files to the `checksums.json` of a folder.
 
     Args:
         folder: the folder.
         names: paths relative to it, with slashes.
         rest: where those files are that are not in the folder.
     """
-
-    def sum_of(name):
-        there = rest is None or (Path(folder) / name).exists()
-        return sha256(Path(folder if there else rest) / name)
-
-    write_json(Path(folder) / CHECKSUMS, {"format": FORMAT, "sha256": {name: sum_of(name) for name in sorted(names)}})
+    folder, sums = Path(folder), {}
+    for name in sorted(names):
+        sums[name] = sha256(folder / name if rest is None or (folder / name).exists() else Path(rest) / name)
+    write_json(folder / CHECKSUMS, {"format": FORMAT, "sha256": sums})
 
 
 def read_checksums(path: PathLike) -> dict[str, str]:
@@ -63,12 +57,7 @@ def read_checksums(path: PathLike) -> dict[str, str]:
 
 
 def check_sum(path: PathLike, expected: str, record: str = CHECKSUMS) -> None:
-    """Raise unless a file has the expected checksum.
-
-    Args:
-        path: the file.
-        expected: its SHA-256 in hexadecimal digits.
-        record: the file with the checksum, for the message.
+    """Raise unless a file has the expected SHA-256, in hexadecimal digits, which stands in `record`.
 
     Raises:
         UserError: it has another SHA-256, or cannot be read.

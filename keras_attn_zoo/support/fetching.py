@@ -1,7 +1,6 @@
 """Downloads over HTTP that resume after a broken connection and are checked before use."""
 
 import contextlib
-import functools
 import http.client
 import logging
 import queue
@@ -76,23 +75,12 @@ def fetch_files(
     """
     there = 0
     for name, record in files.items():
-        report = functools.partial(_report, progress, there) if progress else None
-        fetch_file(address_of(name), folder / name, record, report, deadline)
+        report = (lambda size, before=there: progress(before + size)) if progress else None
+        _fetch_file(address_of(name), folder / name, record, report, deadline)
         there += record["size"]
 
 
-def _report(progress, before, size):
-    progress(before + size)
-
-
-def fetch_file(
-    address: str,
-    path: Path,
-    record: FileRecord,
-    progress: Callable[[int], None] | None = None,
-    deadline: float | None = None,
-) -> None:
-    """Download one file; see `fetch_files`."""
+def _fetch_file(address, path, record, progress, deadline):
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # An earlier attempt may have left part of a different file: then start over, once.
@@ -117,12 +105,7 @@ def fetch_unlisted(address: str, path: Path, progress: Callable[[int], None] | N
     """Download one file without a published checksum: it is complete when it has the size that its server says.
 
     What an earlier attempt left there is completed if the server still has that version, as far as it tells versions
-    apart; `FILE.version` has its name for the one that is begun.
-
-    Args:
-        address: its address.
-        path: where to.
-        progress: function called with the number of bytes so far.
+    apart; `FILE.version` has its name for the one that is begun. See `fetch_files` for `progress`.
 
     Raises:
         DownloadError: see `fetch_files`; the server does not say a size.
@@ -184,11 +167,7 @@ class _Https(_Recorded, urllib.request.HTTPSHandler):
 
 
 def _open(request, patience, deadline=None):
-    """Return the answer to a request once all headers are there.
-
-    Raises:
-        TimeoutError: they are not there in time, although the server may never have been silent.
-    """
+    """The answer to a request once all headers are there; `TimeoutError` if they are late, even without a silence."""
     latest = time.monotonic() + _OPENING * patience
     latest = latest if deadline is None else min(latest, deadline)
     connections = []
@@ -290,10 +269,7 @@ class _Surplus(Exception):
 
 
 def _append(address, path, start, size, progress, deadline):
-    """Append a file from byte `start` on to what is there, or write all of it if the server sends all.
-
-    Return the size of the whole file if the server says it.
-    """
+    """Append a file from byte `start` on, or write all that is sent; return the size of all if the server says it."""
     request = urllib.request.Request(address, headers={"Accept-Encoding": "identity"})
     if start:
         request.add_header("Range", f"bytes={start}-")

@@ -28,13 +28,12 @@ class InUseError(UserError):
 def locked(folder: PathLike, name: str = ".lock", wait: bool = False, deadline: float | None = None) -> Iterator[None]:
     """Keep other processes out of a folder, by a locked file with the process number and the host.
 
-    The system releases the lock of a process that has ended, however it ended and
-    whatever host its file names.
+    The system releases the lock of a process that has ended, however it ended and whatever host its file names.
 
     Args:
         folder: the folder; created if necessary, with those that it is in, and then removed again if it stays empty.
         name: name of the lock file.
-        wait: whether to wait if another process holds the lock, instead of raising.
+        wait: whether to wait for another process that holds the lock.
         deadline: the `time.monotonic()` until which to wait; None for no limit.
 
     Raises:

@@ -45,10 +45,6 @@ def shown(level: int = logging.INFO) -> Iterator[None]:
 
     Args:
         level: the lowest level of messages to write.
-
-    Example:
-        >>> with shown():
-        ...     train_system(SYSTEMS["uniform"], corpus, "runs/uniform")  # doctest: +SKIP
     """
     before = PACKAGE.level, PACKAGE.propagate
     lines = _Lines()

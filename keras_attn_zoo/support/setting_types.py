@@ -69,11 +69,7 @@ class Setting:
         raise NotImplementedError
 
     def check(self, value: Any, what: str = "the value") -> Any:
-        """Return the value, converted to the setting's type.
-
-        Args:
-            value: a Python value.
-            what: its name in error messages.
+        """Return a Python value, which error messages call `what`, converted to the setting's type.
 
         Raises:
             UserError: wrong type, out of bounds, or not finite.
@@ -93,10 +89,7 @@ class Setting:
         return fitting
 
     def parse(self, text: str, what: str = "the value") -> Any:
-        """Parse and check a value from the command line.
-
-        Raises:
-            UserError: it is not a valid value.
+        """Parse and check a value from the command line; see `check`.
 
         Example:
             >>> Switch().parse("no"), Whole(least=1, most=9, optional=True).parse("none")

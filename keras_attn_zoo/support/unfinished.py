@@ -91,12 +91,7 @@ def put(aside: Path, path: Path) -> None:
 
 
 def remove_where(folder: Path, unwanted: Callable[[re.Match[str]], bool]) -> None:
-    """Remove what has temporary names; restore a folder that was being replaced.
-
-    Args:
-        folder: the folder; its subfolders are left alone.
-        unwanted: function of a temporary name, whether it is left over.
-    """
+    """Remove what has temporary names that are `unwanted` from a folder; restore a folder that was being replaced."""
     for path in sorted(folder.iterdir()):
         found = _UNFINISHED.fullmatch(path.name)
         if found is None or not unwanted(found):

@@ -66,7 +66,10 @@ class Exploration(TextMethods):
             >>> translator.explore(["Guten Morgen."], ["Good morning."]).save("page.html")
         """
         beside = {} if beside is None else beside
-        if not isinstance(beside, Mapping) or not all(map(_is_named_translator, beside.items())):
+        named = isinstance(beside, Mapping) and all(
+            isinstance(key, str) and isinstance(one, Exploration) for key, one in beside.items()
+        )
+        if not named:
             raise UserError(f"beside is a dict of translators by name; received {reprlib.repr(beside)}.")
         if name is not None and not isinstance(name, str):
             raise UserError(f"name must be text; received {reprlib.repr(name)}.")
@@ -80,12 +83,7 @@ class Exploration(TextMethods):
         return explore({name: self, **beside}, sentences, translations, gold)
 
     def examine(self, sources: Sequence[Words], targets: Sequence[Words | None]) -> list[Result]:
-        """Search, and follow the model along what the search found and along given translations.
-
-        Args:
-            sources: sentences, as text or as words.
-            targets: a translation of each, or None.
-        """
+        """Search, and follow the model along what the search found and along translations, where any are given."""
         self._check_preprocessor()
         if not isinstance(self.sampler, BeamSearch):
             raise UserError("explore needs a BeamSearch: call compile(sampler='greedy' or 'beam') first.")
@@ -130,9 +128,6 @@ class Exploration(TextMethods):
             For each pair, or for the only one, `{place: weights of each layer}`, with arrays `(heads, query, key)`. The
             places are those of `backbone.attention_outputs` ("cross", and for a Transformer "encoder" and "decoder");
             with a latent alignment also "prior" and "posterior".
-
-        Raises:
-            UserError: see `force`.
 
         Example:
             >>> weights = translator.attention_along("Guten Morgen.", "Good morning.")
@@ -179,7 +174,7 @@ class Exploration(TextMethods):
         def pack(ids, width):
             return (self.preprocessor.pack_search(ids, width),)
 
-        return self._in_batches((sources,), BATCH, key, make, pack, read, beams=getattr(sampler, "num_beams", 1))
+        return self._in_batches((sources,), BATCH, key, make, pack, read, beams=sampler.num_beams)
 
     def _steps(self, trace, source_length, end):
         """The positions of one sentence's search, up to the one at which all that it keeps is finished."""
@@ -211,8 +206,10 @@ class Exploration(TextMethods):
         def cut_and_read(source, target, found):
             log_probs, weights = found
             shapes = {"encoder": (len(source), len(source)), "decoder": (len(target), len(target))}
-            both = len(target), len(source)
-            cut = {place: [_cut(one, *shapes.get(place, both)) for one in weights[place]] for place in weights}
+            cut = {}
+            for place, layers in weights.items():
+                rows, columns = shapes.get(place, (len(target), len(source)))
+                cut[place] = [np.asarray(one[:, :rows, :columns], "float32") for one in layers]
             return read((log_probs[: len(target)], cut))
 
         return self._along(sources, targets, batch_size, progress, ("examine",), self._make_examination, cut_and_read)
@@ -252,11 +249,10 @@ def explore(
     gold: Sequence[Alignment | Iterable[Link] | None] | None = None,
     may_be_empty: bool = False,
 ) -> Page:
-    """Show several translators on the same sentences; see `Exploration.explore`.
+    """Show translators, by their names, on the same sentences; see `Exploration.explore`.
 
     Args:
-        translators: translators by the names that the page gives them.
-        sentences, translations, gold: see `Exploration.explore`.
+        translators, sentences, translations, gold: see there.
         may_be_empty: whether there may be no sentence, as where a server is sent some.
     """
     sentences = _listed(sentences, "sentences")
@@ -283,11 +279,6 @@ def explore(
     results = [translator.examine(sentences, given) if shown else [] for translator in translators.values()]
     systems = [translator.description(name) for name, translator in translators.items()]
     return Page(systems, shown, list(zip(*results, strict=True)))
-
-
-def _is_named_translator(item):
-    name, translator = item
-    return isinstance(name, str) and isinstance(translator, Exploration)
 
 
 def _listed(values, name):
@@ -345,10 +336,6 @@ def _check_links(gold, words, target, number):
                 f"gold link {j}-{i} of sentence {number} points past the last of {len(words)} source and "
                 f"{len(target)} target words: check both."
             )
-
-
-def _cut(scores, rows, columns):
-    return np.asarray(scores[:, :rows, :columns], "float32")
 
 
 def _kind(translator):

@@ -15,12 +15,7 @@ def attention_program(
 ) -> tuple[Hashable, Callable[[], Callable]]:
     """Return key and maker of the function of inputs and labels that computes attention, see `Programs.run`.
 
-    Args:
-        backbone: the body.
-        layers: see `Translator.force`.
-
-    Raises:
-        UserError: layers that do not exist; the posterior of a model without a latent alignment.
+    `Translator.force` says what `layers` may be, and which are refused.
     """
     if layers is None:
         return ("force", None), lambda: lambda x, labels: backbone(x)["attention_scores"]

@@ -26,10 +26,6 @@ def check_ids(sizes: Mapping[str, int], x: Any, y: Any = None, sample_weight: An
 
     Raises:
         UserError: names an input that is missing, or has another shape, type or value.
-
-    Example:
-        >>> x = {"encoder_token_ids": np.array([[5, 9]]), "decoder_token_ids": np.array([[1, 2]])}
-        >>> check_ids({"encoder": 10, "decoder": 10}, x, np.array([[2, 3]]), np.ones((1, 2)))
     """
     if not isinstance(x, dict):
         return
@@ -58,14 +54,9 @@ def check_ids(sizes: Mapping[str, int], x: Any, y: Any = None, sample_weight: An
 
 
 def check_weights(weights: Any) -> np.ndarray:
-    """Return weights as an array; raise unless they are finite and not negative: others would ruin those of the model.
+    """Return weights as an array; raise a `UserError` unless they are finite and not negative.
 
-    Raises:
-        UserError: other weights.
-
-    Example:
-        >>> check_weights([1, 0.5]).tolist()
-        [1.0, 0.5]
+    Others would ruin the weights of the model.
     """
     try:
         found = np.asarray(keras.ops.convert_to_numpy(weights), "float32")

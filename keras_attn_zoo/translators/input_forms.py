@@ -36,9 +36,6 @@ def to_ids(
             labels beside text; weights that are not one for each pair; a `tf.data.Dataset` of text that is not batched;
             a `PyDataset` without batches.
 
-    Example:
-        >>> text = {"encoder_text": ["Guten Tag"], "decoder_text": ["Hello"]}
-        >>> x, y, sample_weight = to_ids(preprocessor, {"encoder": 8000, "decoder": 8000}, text)
     """
     encode = functools.partial(_encode, preprocessor, sizes)
     if x is None:
@@ -74,12 +71,7 @@ def source_batches(x: Any) -> Iterator[Any] | None:
 
 
 def joined(results: list[Any]) -> Any:
-    """Return the results of batches as those of one: lists of strings, single strings, or dicts of arrays.
-
-    Example:
-        >>> joined([["Hello"], ["Good day", "Bye"]])
-        ['Hello', 'Good day', 'Bye']
-    """
+    """Return the results of batches as those of one: lists of strings, single strings, or dicts of arrays."""
     if results and isinstance(results[0], dict):
         return {name: np.concatenate([one[name] for one in results]) for name in results[0]}
     return [text for one in results for text in ([one] if isinstance(one, str) else one)]
@@ -90,12 +82,6 @@ def ids_for_search(sizes: Mapping[str, int], inputs: Any, max_length: int | None
 
     Raises:
         UserError: text; ids that `check_ids` refuses; no mask; or a beginning that is longer.
-
-    Example:
-        >>> x = {"decoder_token_ids": np.array([[2, 0]]), "decoder_padding_mask": np.array([[True, False]])}
-        >>> x |= {"encoder_token_ids": np.array([[7]]), "encoder_padding_mask": np.array([[True]])}
-        >>> ids_for_search({"encoder": 9, "decoder": 9}, x, 4)["decoder_token_ids"].tolist()
-        [[2, 0, 0, 0]]
     """
     _encode(None, sizes, inputs)
     if not isinstance(inputs, dict):

@@ -94,9 +94,10 @@ class KerasMethods(CallExport):
         return self._on_batch("predict_on_batch", x, **kwargs)
 
     def _labelled(self, *arguments):
-        batch = self._ids(*arguments)
-        _check_labels(*batch)
-        return batch
+        x, y, sample_weight = self._ids(*arguments)
+        if isinstance(x, dict) and y is None:
+            raise UserError("ids need labels, the next tokens: give them as y, as the preprocessor returns them.")
+        return x, y, sample_weight
 
     def _ids(self, *arguments):
         return to_ids(self.preprocessor, self.backbone.vocabulary_sizes, *arguments)
@@ -114,11 +115,6 @@ class KerasMethods(CallExport):
         weights = super().token_weights(x, y, sample_weight)  # type: ignore[misc]
         mask = x.get("decoder_padding_mask")
         return weights if mask is None else weights * keras.ops.cast(mask, weights.dtype)
-
-
-def _check_labels(x, y, sample_weight):
-    if isinstance(x, dict) and y is None:
-        raise UserError("ids need labels, the next tokens: give them as y, as the preprocessor returns them.")
 
 
 def _check_class_weight(arguments):

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_attn_zoo.data.shapes import grid_length, grid_rows, pad_rows
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
+from keras_attn_zoo.decoding.beam_search import stops_at
 from keras_attn_zoo.support.types import Tensor
 
 # The axis of target positions in the results of `search` and of `Translator.generate_step`.
@@ -197,9 +198,6 @@ def until_stop(token_ids: Tensor, prompt_mask: Tensor, stop_token_ids: Sequence[
     """Return a mask that is true up to and including the first stop token outside the prompt."""
     if not stop_token_ids:
         return ops.ones_like(token_ids, dtype="bool")
-    stops = ops.zeros_like(token_ids, dtype="bool")
-    for stop in stop_token_ids:
-        stops = ops.logical_or(stops, token_ids == stop)
-    stops = ops.logical_and(stops, ops.logical_not(ops.cast(prompt_mask, "bool")))
+    stops = stops_at(token_ids, stop_token_ids, ops.cast(prompt_mask, "bool"))
     before = ops.cumsum(ops.cast(stops, "int32"), axis=-1) - ops.cast(stops, "int32")
     return before == 0

@@ -358,15 +358,9 @@ class TextMethods:
         return self._along(sources, targets, batch_size, progress, ("score", free_running), lambda: losses, read)
 
     def _along(self, sources, targets, batch_size, progress, key, make, read):
-        """Run a function of inputs and labels over given translations.
+        """Run a function of inputs and labels over given translations; see `Programs.run` for `key` and `make`.
 
-        Args:
-            sources, targets, batch_size, progress: see `force`.
-            key, make: see `Programs.run`.
-            read: function of the ids of a source and a target, and of the function's results for them.
-
-        Returns:
-            What `read` returns for each pair, or for the only one.
+        `read` gets the ids of a source and a target, and the function's results for them.
         """
         alone = isinstance(sources, str) and isinstance(targets, str)
         check_counts(batch_size=batch_size)

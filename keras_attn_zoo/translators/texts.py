@@ -28,10 +28,9 @@ def holds_text(x: Any) -> bool:
 
 
 def strings(texts: Any) -> Any:
-    """Return Python's strings: a list of them, or one; what is no text stays as it is, to be refused by its name.
+    """Return Python's strings, a list of them or one, from a list, tuple, array, tensor or column of a table.
 
-    Args:
-        texts: a list or tuple, in which bytes are UTF-8; or an array, a tensor or a column of a table.
+    What is no text stays as it is, to be refused by its name.
 
     Raises:
         UserError: bytes that are not UTF-8.

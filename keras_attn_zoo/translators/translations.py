@@ -77,17 +77,9 @@ class ScoredTranslation:
 def read_hypotheses(
     found: dict[str, np.ndarray], row: int, source: list[int], n_best: int, preprocessor: Any
 ) -> list[Hypothesis]:
-    """Return the hypotheses of one sentence, from the results of a search.
+    """Return up to `n_best` hypotheses of one sentence, the best first, from the arrays that `search` returned.
 
-    Args:
-        found: arrays that `search` returned for a batch.
-        row: the row of the sentence in the batch.
-        source: ids of the sentence.
-        n_best: maximum number of hypotheses.
-        preprocessor: the `TranslationPreprocessor`.
-
-    Returns:
-        the hypotheses, the best first. An empty sentence has one, which is empty and certain.
+    An empty sentence has one, which is empty and certain.
     """
     end = preprocessor.tokenizer.end_token_id
     # A model, which was never shown any, would make up a translation.

@@ -16,9 +16,9 @@ from keras_attn_zoo.bodies.rnn_backbone import RNNBackbone
 from keras_attn_zoo.data.shapes import row_batches
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.layers.base.rematerialization import RematerializedByLayer
-from keras_attn_zoo.presets.preset_checks import readable_shapes
 from keras_attn_zoo.presets.quantization import Quantization
 from keras_attn_zoo.presets.saving import PresetLoading, check_vocabulary_sizes
+from keras_attn_zoo.presets.weight_storage import readable_shapes
 from keras_attn_zoo.runtime.compiled_functions import Programs
 from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS
 from keras_attn_zoo.support.errors import UserError, check_arguments

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.layers import MultiHeadAttention
-from keras_attn_zoo.presets.weight_storage import SCALES, expanded, weight_shapes
+from keras_attn_zoo.presets.weight_storage import SCALES, expanded, readable_shapes
 from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.support.checksums import CHECKSUMS
 from keras_attn_zoo.support.errors import UserError
@@ -87,7 +87,7 @@ def test_what_stands_elsewhere_is_not_read(preset, harm, scales):
         with pytest.raises(UserError, match=r"model\.weights\.h5 (reads another file for|has a link in place of) "):
             load(preset)
     # The readers themselves refuse too, whoever calls them.
-    for read in (weight_shapes, expanded, tiny.backbone().load_weights):
+    for read in (readable_shapes, expanded, tiny.backbone().load_weights):
         with pytest.raises(UserError, match="do not use it"):
             read(preset / WEIGHTS)
     with pytest.raises(UserError, match="do not use it"):

@@ -84,9 +84,6 @@ def tokenizer_settings(preset: str) -> tuple[Config, Config]:
     """Return what stands in tokenizer_config.json and in special_tokens_map.json.
 
     The second is empty where Transformers does not read it: the first says all, in newer checkpoints.
-
-    Raises:
-        UserError: a file is not an object of JSON.
     """
     settings = _object(preset, "tokenizer_config.json")
     return settings, {} if "added_tokens_decoder" in settings else _object(preset, "special_tokens_map.json")
@@ -96,7 +93,7 @@ def read_added_tokens(preset: str, vocabulary: Mapping[str, int]) -> dict[int, A
     """Return the tokens that were added to a tokenizer, by their numbers.
 
     Args:
-        preset: a folder, or anything else that KerasHub accepts.
+        preset: the checkpoint.
         vocabulary: the numbers of its own pieces, those of the source if both sides have different ones.
 
     Raises:

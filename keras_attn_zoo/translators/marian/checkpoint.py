@@ -31,10 +31,6 @@ class Checkpoint:
 
     Raises:
         UserError: there are no weights; a file is truncated or damaged; it needs PyTorch, which is not installed.
-
-    Example:
-        >>> checkpoint = Checkpoint("opus-mt-de-en")  # doctest: +SKIP
-        >>> checkpoint.take("model.shared.weight", shape=(58101, 512))  # doctest: +SKIP
     """
 
     def __init__(self, preset: str) -> None:
@@ -94,11 +90,7 @@ class Checkpoint:
         return weight
 
     def positions(self, name: str, shape: Sequence[int]) -> np.ndarray | None:
-        """Return a table of positions in the type that it is stored in, without taking it; None if there is none.
-
-        Raises:
-            UserError: it has another shape; it is not finite.
-        """
+        """Return a table of positions in the type that it is stored in, without taking it; None if there is none."""
         return self._checked(name, shape) if name in self._weights else None
 
     def drop(self, name: str) -> None:
@@ -117,11 +109,7 @@ class Checkpoint:
         return weight
 
     def check_all_taken(self) -> None:
-        """Raise if the checkpoint has weights that nobody took, so that the model would not be the one it says.
-
-        Raises:
-            UserError: names one of them.
-        """
+        """Raise a `UserError` if there are weights that nobody took: the model would not be the one it says."""
         if self._weights:
             name = shown(min(self._weights))
             raise UserError(
@@ -131,11 +119,7 @@ class Checkpoint:
 
 
 def checkpoint_file(preset: str, name: str) -> str:
-    """Return the path of a file of a checkpoint, downloaded if necessary.
-
-    Raises:
-        UserError: there is no such file.
-    """
+    """Return the path of a file of a checkpoint, downloaded if necessary; raise a `UserError` if there is none."""
     try:
         return preset_file(preset, name)
     except FileNotFoundError:

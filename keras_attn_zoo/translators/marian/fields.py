@@ -267,7 +267,7 @@ def check_fields(preset: str, found: Sequence[tuple[str, Fields, Mapping[str, An
     """Check all fields of a checkpoint and the files of its folder; say in one message what is unknown.
 
     Args:
-        preset: a folder, or anything else that KerasHub accepts.
+        preset: the checkpoint.
         found: the name of each file, what becomes of its fields, and the fields.
 
     Raises:

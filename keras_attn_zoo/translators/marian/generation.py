@@ -20,15 +20,11 @@ class Generation:
     """What a checkpoint says of its search: in generation_config.json or, if there is none, in config.json.
 
     Args:
-        preset: a folder, or anything else that KerasHub accepts.
+        preset: the checkpoint.
         config: its config.json.
 
     Raises:
         UserError: generation_config.json is damaged, or begins translations with another token than `<pad>`.
-
-    Example:
-        >>> Generation("opus-mt-de-en", config).sampler().num_beams  # doctest: +SKIP
-        6
     """
 
     def __init__(self, preset: str, config: Config) -> None:
@@ -48,15 +44,12 @@ class Generation:
             raise self._error(f"bos_token_id={shown(repr(first))} and no decoder_start_token_id")
 
     def check_special(self, ids: Mapping[str, int], vocabulary: str, names: Sequence[str] = tuple(SPECIAL)) -> None:
-        """Raise unless special tokens are those of a vocabulary, in both files.
+        """Raise a `UserError` unless the special tokens of some fields are those of a vocabulary, in both files.
 
         Args:
             ids: the id of every piece.
-            vocabulary: the name of the vocabulary in the message.
-            names: the fields that are compared.
-
-        Raises:
-            UserError: names the token.
+            vocabulary: its name in the message.
+            names: the fields.
         """
         for name in names:
             piece = SPECIAL[name]
@@ -66,22 +59,14 @@ class Generation:
                     raise self._error(f"{name}={value!r}, but {piece} is number {ids[piece]} of {vocabulary}", file)
 
     def special(self, name: str) -> int:
-        """Return the id of a special token, such as "eos_token_id".
-
-        Raises:
-            UserError: neither file says it.
-        """
+        """Return the id of a special token, such as "eos_token_id"; raise a `UserError` if neither file says it."""
         value = _one(self.fields.get(name, self._config.get(name)))
         if type(value) is not int or value < 0:
             raise self._error(f"{name}={shown(repr(value))}, which is no id")
         return value
 
     def sampler(self) -> BeamSearch:
-        """Return the search that finds what Transformers finds.
-
-        Raises:
-            UserError: names a field with a value that is none.
-        """
+        """Return the search that finds what Transformers finds; raise a `UserError` at a value that is none."""
         end = self.special("eos_token_id")
         beams = self._number("num_beams", 1, (int,), 1, MOST_BEAMS)
         penalty = float(self._number("length_penalty", 1.0, (int, float), 0, HIGHEST_PENALTY))
@@ -115,9 +100,6 @@ class Generation:
         """Return the maximum tokens of a translation, with the start: as many as the model has positions, at most.
 
         Where a checkpoint says nothing, Transformers stops after 20 tokens, which is nobody's choice.
-
-        Raises:
-            UserError: a length that is none.
         """
         length = self._number("max_length", positions, (int,), 2)
         if "max_new_tokens" in self.fields:

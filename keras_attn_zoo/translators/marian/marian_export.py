@@ -79,13 +79,10 @@ def export_to_transformers(translator: Any, folder: PathLike) -> None:
 
 
 def check_standard(translator: Any) -> None:
-    """Raise if Transformers has no model that computes what a translator does.
-
-    Raises:
-        UserError: says what is without an equivalent; there is no preprocessor.
-    """
+    """Raise a `UserError` that says why if Transformers has no model that computes what a translator does."""
     check_exported(translator.preprocessor)
     backbone = translator.backbone
+    sides = (translator.preprocessor.source_tokenizer, translator.preprocessor.tokenizer)
     reason = None
     if not isinstance(backbone, TransformerBackbone):
         reason = f"a body such as {type(backbone).__name__}"
@@ -99,12 +96,9 @@ def check_standard(translator: Any) -> None:
                 reason = f"{type(layer).__name__} ({name}) as configured here"
     if reason is None and any(layer.quantization_mode is not None for layer in layers_of(backbone)):
         reason = "int8 layers: export it as it was before `quantize`"
-    if reason is None and translator.preprocessor.source_tokenizer.subwords.whole_words:
+    if reason is None and sides[0].subwords.whole_words:
         reason = "a vocabulary of whole words"
-    if reason is None and any(
-        tokenizer.truecased
-        for tokenizer in (translator.preprocessor.source_tokenizer, translator.preprocessor.tokenizer)
-    ):
+    if reason is None and any(tokenizer.truecased for tokenizer in sides):
         reason = "a truecaser"
     if reason is not None:
         raise UserError(f"the translator cannot be exported: Transformers has no translator with {reason}.")
@@ -200,12 +194,10 @@ def _configurations(translator, pieces, longest):
     backbone, preprocessor, sampler = translator.backbone, translator.preprocessor, translator.sampler
     pre = backbone.normalization == "pre"
     special = {"pad_token_id": len(pieces) - 1, "decoder_start_token_id": len(pieces) - 1, "eos_token_id": 0}
-    both_sides = {"layers": None, "attention_heads": backbone.num_heads, "ffn_dim": backbone.ffn_dim}
-    sizes = {
-        f"{side}_{name}": getattr(backbone, f"{side}_layers") if value is None else value
-        for side in ("encoder", "decoder")
-        for name, value in both_sides.items()
-    }
+    sizes = {}
+    for side in ("encoder", "decoder"):
+        sizes[f"{side}_layers"] = getattr(backbone, f"{side}_layers")
+        sizes |= {f"{side}_attention_heads": backbone.num_heads, f"{side}_ffn_dim": backbone.ffn_dim}
     config = {
         "architectures": ["PegasusForConditionalGeneration" if pre else "MarianMTModel"],
         "model_type": "pegasus" if pre else "marian",

@@ -59,12 +59,7 @@ def _norm(norm, prefix):
 
 
 def their_shape(name: str, shape: Sequence[int], width: int) -> tuple[int, ...]:
-    """Return the shape that a checkpoint stores a variable of ours in.
-
-    Example:
-        >>> their_shape("model.encoder.layers.0.self_attn.q_proj.weight", (8, 2, 4), 8)
-        (8, 8)
-    """
+    """Return the shape that a checkpoint stores a variable of ours in."""
     size = int(np.prod(shape))
     if len(shape) == 1 or name.endswith(".bias"):
         return (size,)
@@ -74,11 +69,7 @@ def their_shape(name: str, shape: Sequence[int], width: int) -> tuple[int, ...]:
 
 
 def position_kinds(checkpoint: Checkpoint, width: int, longest: int) -> dict[str, str]:
-    """Return the kinds of positions of both sides: sines unless a table is stored that has other numbers.
-
-    Raises:
-        UserError: a stored table has another shape, or is not finite.
-    """
+    """Return the kinds of positions of both sides: sines unless a table is stored that has other numbers."""
     kinds = {}
     for side in _PARTS:
         table = checkpoint.positions(POSITIONS.format(side), shape=(longest, width))
@@ -93,12 +84,7 @@ def position_kinds(checkpoint: Checkpoint, width: int, longest: int) -> dict[str
 
 
 def position_table(kind: str, width: int, longest: int) -> np.ndarray:
-    """Return the vectors of positions `(longest, width)` of a kind that has no weights.
-
-    Example:
-        >>> position_table("none", 2, 1).tolist()
-        [[0.0, 0.0]]
-    """
+    """Return the vectors of positions `(longest, width)` of a kind that has no weights."""
     nowhere = np.zeros((1, longest, width), "float32")
     layer = position_layer(kind, width, longest, "positions")
     if layer is None:

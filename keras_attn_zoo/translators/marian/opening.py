@@ -83,10 +83,6 @@ def backbone_arguments(config: dict[str, Any], generation: Generation, preset: s
 
     Raises:
         UserError: an architecture that the body does not have; a value that is missing or of the wrong type.
-
-    Example:
-        >>> backbone_arguments(config, generation, "opus-mt-de-en")["normalization"]  # doctest: +SKIP
-        'post'
     """
     if not config.get("scale_embedding"):
         raise UserError(f"{shown(preset)} does not have scale_embedding=True: only models with it can be opened.")
@@ -135,7 +131,7 @@ def backbone_arguments(config: dict[str, Any], generation: Generation, preset: s
         "activation": _ACTIVATIONS[activation],
         "encoder_positions": "halved_sine",
         "decoder_positions": "halved_sine",
-        "max_length": _length(config, preset),
+        "max_length": _size(config, "max_position_embeddings", preset, least=2),
         "tie_embeddings": "all" if shared else "target" if tied else "none",
         "output_bias": True,
         "suppressed_tokens": generation.suppressed_tokens(target),
@@ -153,10 +149,6 @@ def _size(config, name, preset, least=1):
             f"{_LARGEST_SIZE:,}: download it again."
         )
     return value
-
-
-def _length(config, preset):
-    return _size(config, "max_position_embeddings", preset, least=2)
 
 
 def _rate(config, name, default, preset):
@@ -185,7 +177,7 @@ def _backbone(preset, config, generation, load_weights=True, dtype=None):
 
 def _preprocessor(preset, config, generation, **kwargs):
     # Every position beyond the table would have no embedding.
-    longest = _length(config, preset)
+    longest = _size(config, "max_position_embeddings", preset, least=2)
     lengths = {"encoder_sequence_length": longest, "decoder_sequence_length": generation.longest(longest)}
     source, target = (_tokenizer(preset, config, generation, side) for side in ("source", "target"))
     return TransformerPreprocessor(source, target, **{**lengths, **kwargs})
