@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import functools
 import importlib.util
 import io
 import os
@@ -249,17 +250,14 @@ def replaced(holder, name, value):
         setattr(holder, name, kept)
 
 
-_modules = {}
-
-
+@functools.cache
 def recipe(name):
     """The module of a recipe."""
-    if name not in _modules:
-        path = next(path for path in RECIPES if path.stem == name)
-        spec = importlib.util.spec_from_file_location(name, path)
-        _modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(_modules[name])
-    return _modules[name]
+    path = next(path for path in RECIPES if path.stem == name)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _copied(file):
