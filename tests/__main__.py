@@ -33,7 +33,7 @@ TYPES = ("mypy",)
 # Names the folder of what tests make once for all.
 SHARED_FILES = "ATTN_ZOO_TESTS_SHARED"
 AT_NIGHT = {
-    "hostile input": ("tests.hostile", "--cases", "3000", "--jobs", "2"),
+    "hostile command lines": ("tests.hostile", "--cases", "1000"),
     "unusual sentences": ("tests.unicode", "--cases", "3000"),
     "fields of checkpoints": ("tests.checkpoints",),
     "kills": ("tests.hostile.kills", "--kills", "12"),

@@ -1,6 +1,5 @@
 """A folder in which hostile cases run: made once, restored before every case, looked over after it."""
 
-import argparse
 import contextlib
 import functools
 import importlib.util
@@ -11,18 +10,14 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
-import time
 from pathlib import Path
 
 from tests.hostile.judging import Hang, Outcome, judge
 from tests.hostile.tree import Tree
-from tests.tiny_run import TINY, make_pairs, make_text
+from tests.tiny_run import TINY, make_text
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.py"))
 SECONDS = 60
-# Of whoever owns nothing: what root would read in spite of its rights, such a user does not.
-NOBODY = 65534
 _PARTIAL = re.compile(r"\.partial($|/)")
 
 
@@ -123,18 +118,13 @@ class Sandbox:
         """Run a case, and judge it."""
         self.tree.restore()
         os.chdir(self.work)
-        undo = case.damage(self.work) if case.damage else None
+        if case.prepare:
+            case.prepare(self.work)
         before = self.tree.listing()
         self._writes = []
-        began = time.perf_counter()
-        try:
-            status, output, error, raised = self._call(case)
-        finally:
-            seconds = time.perf_counter() - began
-            if undo:
-                undo()
+        status, output, error, raised = self._call(case)
         after = self.tree.listing()
-        reasons = judge(case, status, output, error, raised, seconds)
+        reasons = judge(case, status, output, error, raised)
         reasons += [f"reached outside: {one}" for one in self._writes]
         changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
         reasons += [f"left half written: {path}" for path in changed if _PARTIAL.search(path)]
@@ -145,7 +135,7 @@ class Sandbox:
             kept = [path for path in changed if path not in outside and not path.startswith(allowed)]
             reasons += [f"changed, and refused: {path}" for path in sorted(kept)[:5]]
         verdict = "failed" if reasons else "refused" if status == 2 else "accepted"
-        return Outcome(verdict, reasons, status, seconds, error)
+        return Outcome(verdict, reasons, status, error)
 
     def _call(self, case):
         kept = sys.stdin, sys.stdout, sys.stderr, dict(os.environ), os.getcwd()
@@ -165,9 +155,8 @@ class Sandbox:
             signal.alarm(SECONDS)
             self._watching = True
             try:
-                with as_nobody(case.nobody):
-                    status = call(case)
-                    sys.stdout.flush()
+                status = call(case)
+                sys.stdout.flush()
             except SystemExit as stop:
                 status = stop.code
             except Accepted:
@@ -201,16 +190,10 @@ def call(case):
     """Run a case's program in this process; return its status."""
     from keras_attn_zoo import cli
     from keras_attn_zoo.cli import demo
-    from keras_attn_zoo.cli.guard import guarded
     from keras_attn_zoo.cli.recipe import run_recipe
     from keras_attn_zoo.presets import hub_presets
     from keras_attn_zoo.runs import training
 
-    if case.program == "word vectors":
-        parser = argparse.ArgumentParser("tests")
-        parser.add_argument("--backend")
-        parser.set_defaults(job="training", own_backend=lambda options: None)
-        return guarded(parser, _read_vectors, [])
     # Nothing that is refused before it is built needs to be built, nor uploaded.
     # Presets translate before the demonstration trains: what they take has cases of its own.
     with (
@@ -223,16 +206,6 @@ def call(case):
         if case.program == "attn-zoo":
             return cli.main(list(case.arguments))
         return run_recipe(recipe(case.program).RECIPE, "A recipe.", list(case.arguments))
-
-
-def _read_vectors(options):
-    from keras_attn_zoo.bodies.token_embedding import TokenEmbedding
-    from keras_attn_zoo.bodies.word_vectors import load_word_vectors
-
-    words = [f"▁{word}" for pair in make_pairs(20) for word in pair[0].split()]
-    embedding = TokenEmbedding(len(words), 8)
-    embedding.build((None, None))
-    load_word_vectors(embedding, words, "text/vectors.txt")
 
 
 def _reached(*arguments, **keywords):
@@ -267,38 +240,3 @@ def _copied(file):
 
 def _ring(*arguments):
     raise Hang
-
-
-@contextlib.contextmanager
-def as_nobody(wanted=True):
-    """Give up root's rights for a while, where this process has them."""
-    if not wanted or os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
-def feed(path, content):
-    """Make a pipe at `path` that a writer fills, for as long as somebody reads it; return what ends it."""
-    path.unlink()
-    os.mkfifo(path)
-    ended = threading.Event()
-
-    def write():
-        while not ended.is_set():
-            try:
-                pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-            except OSError:
-                time.sleep(0.005)
-                continue
-            os.set_blocking(pipe, True)
-            with contextlib.suppress(OSError), os.fdopen(pipe, "wb") as file:
-                file.write(content)
-            return
-
-    threading.Thread(target=write, daemon=True).start()
-    return ended.set

@@ -30,13 +30,6 @@ class Tree:
 
     def restore(self):
         """Make the working folder as new."""
-        # Cases give folders away, too.
-        for folder in (
-            self.work,
-            *(self.work / path for path, one in self._wanted.items() if stat.S_ISDIR(one.st_mode)),
-        ):
-            with contextlib.suppress(FileNotFoundError):
-                os.chown(folder, os.geteuid(), os.getegid(), follow_symlinks=False)
         shutil.copystat(self.pristine, self.work)
         here = _stats(self.work)
         for path in sorted(here.keys() - self._wanted.keys()):

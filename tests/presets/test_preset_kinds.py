@@ -23,8 +23,7 @@ from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import read_bytes
 from keras_attn_zoo.translators import TranslationPreprocessor, TranslationTokenizer, Translator
 from tests import tiny
-from tests.hostile.damage import open_to_all
-from tests.hostile.sandbox import as_nobody
+from tests.other_user import as_nobody, open_to_all
 
 pytestmark = pytest.mark.one_backend
 

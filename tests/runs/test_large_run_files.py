@@ -11,8 +11,7 @@ from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.training.resumable_state import saved_progress
 from keras_attn_zoo.training.run_log import read_log
-from tests.hostile.damage import open_to_all
-from tests.hostile.sandbox import as_nobody
+from tests.other_user import as_nobody, open_to_all
 
 
 @pytest.fixture
