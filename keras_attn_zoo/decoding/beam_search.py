@@ -243,8 +243,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
     ) -> Sequence[TensorTree]:
         """Run a loop as KerasHub does, which under JAX gives it the variables of the sampler and the model as values.
 
-        Without variables that change, the loop reads the model's where they are: in the scope around it, which may
-        have them in the type of the computation.
+        Without variables that change, the loop reads the model's where they are, in the scope around it.
         """
         if self.variables:
             return super().run_loop(cond, body, model, loop_vars, maximum_iterations)

@@ -120,7 +120,7 @@ class Exploration(TextMethods):
         """Return the attention of all layers of all places along given translations.
 
         Args:
-            sources, targets, batch_size, progress: see `force`.
+            sources, targets, batch_size, progress: see `force`, for errors too.
             read: function of the attention of one pair, whose result is returned in place of it: use it for statistics
                 of a long text, whose attention would not fit in memory.
 

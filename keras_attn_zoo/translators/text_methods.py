@@ -327,18 +327,15 @@ class TextMethods:
         `evaluation.likelihood.corpus_likelihood`.
 
         Args:
-            sources, targets: lists of equally many strings, or one string each; or what `encode` returned, alone.
+            sources, targets, batch_size, progress: see `force`.
             free_running: whether the decoder is fed its own predictions instead of the given tokens; only for an RNN
                 without a latent alignment.
-            batch_size: sentences scored at once.
-            progress: function called with the number of sentences done, after every batch.
 
         Returns:
             A list of `ScoredTranslation`, or one for a pair of strings.
 
         Raises:
-            UserError: anything other than strings; lists of unequal length; a sentence longer than the limit;
-                `free_running` with a body that does not support it; no preprocessor.
+            UserError: see `force`; `free_running` with a body that does not support it.
 
         Example:
             >>> translator.score(["Guten Tag"], ["Hello"])[0].log_prob

@@ -1,7 +1,10 @@
 """Fixtures of several tests of presets."""
 
+import shutil
+
 import pytest
 
+from keras_attn_zoo.support.checksums import CHECKSUMS
 from tests import tiny
 from tests.presets.preset_server import saved, server
 
@@ -14,3 +17,11 @@ def plain_preset(tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved") / "preset"
     tiny.translator().save_to_preset(folder)
     return folder
+
+
+@pytest.fixture
+def unsummed(plain_preset, tmp_path):
+    """A copy of it from before there were checksums."""
+    copy = shutil.copytree(plain_preset, tmp_path / "preset")
+    (copy / CHECKSUMS).unlink()
+    return copy

@@ -10,7 +10,6 @@ import pytest
 from keras_attn_zoo.bodies import RNNBackbone
 from keras_attn_zoo.layers.registry import get_attention
 from keras_attn_zoo.presets.preset_agreement import check_agreement
-from keras_attn_zoo.support.checksums import CHECKSUMS
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import read_json, write_json
 from keras_attn_zoo.translators import TranslationPreprocessor, TranslationTokenizer, Translator
@@ -22,13 +21,6 @@ ROOT = Path(__file__).parents[2]
 OTHER = {bool: lambda x: not x, int: lambda x: x + 1, float: lambda x: x + 0.5, str: lambda x: f"{x}_"}
 # Name and precision of a part itself say nothing about what is computed, nor do the modules of registered classes.
 NEUTRAL = (("config", "name"), ("config", "dtype"))
-
-
-@pytest.fixture
-def preset(plain_preset, tmp_path):
-    folder = shutil.copytree(plain_preset, tmp_path / "preset")
-    (folder / CHECKSUMS).unlink()
-    return folder
 
 
 def leaves(tree, place=()):
@@ -48,13 +40,13 @@ def merged(tree, changes):
     return tree | {key: merged(tree.get(key), value) for key, value in changes.items()}
 
 
-def test_every_setting_that_differs_is_named(preset):
+def test_every_setting_that_differs_is_named(unsummed):
     """In each file, one after the other; `task.json` is what the whole model would be built from."""
-    read = {path.name: read_json(path) for path in preset.glob("*.json")}
+    read = {path.name: read_json(path) for path in unsummed.glob("*.json")}
     parts = ("config.json", "preprocessor.json", "tokenizer.json", "source_tokenizer.json")
     places = [(name, place) for name in parts for place in leaves(read[name])]
     assert len(places) > 50
-    check_agreement(read.get, preset)
+    check_agreement(read.get, unsummed)
     for name, place in places:
         tree = copy.deepcopy(read[name])
         inside = tree
@@ -62,7 +54,7 @@ def test_every_setting_that_differs_is_named(preset):
             inside = inside[key]
         inside[place[-1]] = OTHER.get(type(inside[place[-1]]), lambda x: 1)(inside[place[-1]])
         with pytest.raises(UserError) as error:
-            check_agreement((read | {name: tree}).get, preset)
+            check_agreement((read | {name: tree}).get, unsummed)
         said = str(error.value)
         assert name in said and f"{place[-1]}=" in said and ("task.json" in said or "preprocessor.json" in said), said
 
@@ -87,23 +79,23 @@ def test_what_a_nested_layer_says_of_itself_counts(tmp_path):
 
 
 @pytest.mark.parametrize("key", ["compile_config", "build_config"])
-def test_what_one_file_alone_would_do_to_a_part_counts(preset, key):
-    tree = read_json(preset / "config.json")
-    write_json(preset / "config.json", tree | {key: {}})
+def test_what_one_file_alone_would_do_to_a_part_counts(unsummed, key):
+    tree = read_json(unsummed / "config.json")
+    write_json(unsummed / "config.json", tree | {key: {}})
     with pytest.raises(UserError, match=rf"config\.json .* says {key}=\{{\}}, but task\.json says nothing"):
-        Translator.from_preset(preset)
+        Translator.from_preset(unsummed)
 
 
 @pytest.mark.parametrize("left", [{}, {"preprocessor": None}, {"preprocessor": 5}])
-def test_a_part_that_the_whole_does_not_have(preset, left):
+def test_a_part_that_the_whole_does_not_have(unsummed, left):
     """The translator would have none, and translate no text; the class of the part would load it."""
-    tree = read_json(preset / "task.json")
+    tree = read_json(unsummed / "task.json")
     del tree["config"]["preprocessor"]
     tree["config"] |= left
-    write_json(preset / "task.json", tree)
+    write_json(unsummed / "task.json", tree)
     for cls in (Translator, TranslationPreprocessor, TranslationTokenizer):
         with pytest.raises(UserError, match=r"has a preprocessor\.json, but task\.json says preprocessor="):
-            cls.from_preset(preset)
+            cls.from_preset(unsummed)
 
 
 def test_the_file_that_a_shared_tokenizer_names_is_the_one_compared(tmp_path):
@@ -127,23 +119,23 @@ def test_the_file_that_a_shared_tokenizer_names_is_the_one_compared(tmp_path):
         (TranslationPreprocessor, "tokenizer.json", {"sequence_length": 3}),
     ],
 )
-def test_such_a_preset_is_not_loaded(preset, cls, name, change):
-    tree = read_json(preset / name)
+def test_such_a_preset_is_not_loaded(unsummed, cls, name, change):
+    tree = read_json(unsummed / name)
     tree["config"] |= change
-    write_json(preset / name, tree)
+    write_json(unsummed / name, tree)
     (key,) = change
     with pytest.raises(UserError, match=rf"{name} of the preset .* says {key}=.*, but (task|preprocessor)\.json says"):
-        cls.from_preset(preset)
+        cls.from_preset(unsummed)
 
 
-def test_a_setting_that_is_left_out_is_that_of_its_default(preset):
+def test_a_setting_that_is_left_out_is_that_of_its_default(unsummed):
     """An earlier version does not write what it does not know; but what differs from the default is a contradiction."""
-    read = {path.name: read_json(path) for path in preset.glob("*.json")}
+    read = {path.name: read_json(path) for path in unsummed.glob("*.json")}
     assert read["config.json"]["config"].pop("tie_embeddings") == "none"
-    check_agreement(read.get, preset)
+    check_agreement(read.get, unsummed)
     assert read["config.json"]["config"].pop("hidden_dim") == tiny.BACKBONE["hidden_dim"]
     with pytest.raises(UserError, match="hidden_dim"):
-        check_agreement(read.get, preset)
+        check_agreement(read.get, unsummed)
 
 
 def test_a_part_that_does_not_fit_is_not_saved_into_a_preset(plain_preset, tmp_path):

@@ -35,13 +35,6 @@ def preset(plain_preset, tmp_path):
     return shutil.copytree(plain_preset, tmp_path / "preset")
 
 
-@pytest.fixture
-def unsummed(preset):
-    """A preset from before there were checksums."""
-    (preset / CHECKSUMS).unlink()
-    return preset
-
-
 def test_every_flipped_bit_is_found_and_named(preset):
     sums = read_json(preset / CHECKSUMS)["sha256"]
     files = {path.relative_to(preset).as_posix(): path for path in preset.rglob("*") if path.is_file()}

@@ -51,18 +51,20 @@ def test_what_is_created_is_ones_own_whatever_the_mask(tmp_path):
     assert who_else_writes(tmp_path / "a/b/c") is None
 
 
-@pytest.mark.parametrize("place", ["..", ".", "a"])
-@pytest.mark.parametrize(("mode", "who"), [(0o777, "everybody"), (0o757, "everybody"), (0o702, "everybody")])
-def test_what_everybody_may_write_to(folder, place, mode, who):
-    path = folder.parent if place == ".." else folder / place
+@pytest.fixture(params=["..", ".", "a"])
+def path(folder, request):
+    """The cache, the folder that it is in, or a file of it."""
+    return folder.parent if request.param == ".." else folder / request.param
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o702])
+def test_what_everybody_may_write_to(folder, path, mode):
     path.chmod(mode)
-    assert who_else_writes(folder) == f"{who} may write to {path}"
+    assert who_else_writes(folder) == f"everybody may write to {path}"
 
 
 @by_root
-@pytest.mark.parametrize("place", ["..", ".", "a"])
-def test_what_a_group_may_write_to(folder, place):
-    path = folder.parent if place == ".." else folder / place
+def test_what_a_group_may_write_to(folder, path):
     path.chmod(0o775)
     # The group of this user alone, in which new files are on many systems.
     os.chown(path, -1, 0)
@@ -89,9 +91,7 @@ def test_a_group_is_ones_own_by_its_name_and_members(monkeypatch):
 
 
 @by_root
-@pytest.mark.parametrize("place", ["..", ".", "b"])
-def test_what_belongs_to_somebody_else(folder, place):
-    path = folder.parent if place == ".." else folder / place
+def test_what_belongs_to_somebody_else(folder, path):
     os.chown(path, OTHER, -1)
     assert who_else_writes(folder) == f"{path} belongs to user {OTHER}"
     # However little may be done with it now, it was written by another.
