@@ -51,18 +51,8 @@ class Kill:
 def command(backend, folder, run):
     """The command line of a training."""
     text = [f"--{part}={folder}/text/{part}.tsv" for part in ("train", "valid", "test")]
-    head = [
-        sys.executable,
-        "-m",
-        "keras_attn_zoo.cli",
-        "train",
-        "--backend",
-        backend,
-        "--system",
-        "bahdanau",
-        "--small",
-    ]
-    return [*head, *text, "--run", str(run), "--resume", "--set", *SETTINGS]
+    train = [sys.executable, "-m", "keras_attn_zoo.cli", "train", "--backend", backend, "--system", "bahdanau"]
+    return [*train, "--small", *text, "--run", str(run), "--resume", "--set", *SETTINGS]
 
 
 class Training:
