@@ -98,12 +98,13 @@ class Checkpoint:
         self._weights.pop(name, None)
 
     def _checked(self, name, shape):
-        weight = np.asarray(self._weights[name])
+        weight = self._weights[name]
         if weight.shape != tuple(shape):
             raise UserError(
                 f"the weight {name} of {shown(self.preset)} has the shape {weight.shape}, not {tuple(shape)} as its "
                 "config.json says: download it again."
             )
+        weight = np.asarray(weight)
         if not np.isfinite(weight.astype("float32")).all():
             raise UserError(f"the weight {name} of {shown(self.preset)} is not finite: do not use it.")
         return weight
