@@ -43,10 +43,9 @@ class Reference:
 
 def softmax(energies, mask):
     """Softmax over the positions where the mask is true; 0 at the others."""
-    real = [j for j in range(len(energies)) if mask[j]]
-    weights = np.zeros(len(energies))
-    for j in real:
-        weights[j] = 1 / sum(np.exp(energies[k] - energies[j]) for k in real)
+    weights, real = np.zeros(len(energies)), np.flatnonzero(mask)
+    e = np.array(energies)[real]
+    weights[real] = 1 / np.sum(np.exp(e - e[:, None]), axis=1)
     return weights
 
 
@@ -55,19 +54,17 @@ def sparse(name):
     scale, power = {"sparsemax": (1.0, 1), "entmax15": (0.5, 2)}[name]
 
     def weights(energies, mask):
-        found, mask = np.zeros(len(energies)), np.asarray(mask)
-        if not mask.any():
-            return found
-        x = scale * np.asarray(energies)[mask]
-        low, high = x.max() - 1, x.max()
+        # Of so few numbers, Python's own are quicker than arrays.
+        x = {j: scale * float(e) for j, e in enumerate(energies) if mask[j]}
+        high = max(x.values(), default=0.0)
+        low = high - 1
         for _ in range(60):
             middle = (low + high) / 2
-            if np.sum(np.maximum(x - middle, 0) ** power) > 1:
+            if sum([(e - middle) ** power for e in x.values() if e > middle]) > 1:
                 low = middle
             else:
                 high = middle
-        found[mask] = np.maximum(x - low, 0) ** power
-        return found
+        return np.array([max(x[j] - low, 0) ** power if j in x else 0.0 for j in range(len(energies))])
 
     return weights
 
@@ -99,8 +96,7 @@ def single_head(energy, value, mask):
     for i in range(target):
         energies = [energy(i, j, scores[0, :i]) for j in range(source)]
         scores[0, i] = normalize(energies, mask[0, i])
-        for j in range(source):
-            context[i] += scores[0, i, j] * value[j]
+        context[i] = scores[0, i] @ value
     return context, scores
 
 
@@ -133,29 +129,26 @@ class Past:
 
 def headed(energies, weights, value, mask):
     """Context and scores of `energies(i, n, past)`, a list over the source, for the head n at position i."""
-    heads, target, source = mask.shape
-    value_dim = weights["value/kernel"].shape[2]
-    past = Past(np.zeros(mask.shape), np.zeros(mask.shape), np.zeros((target, heads, value_dim)))
+    heads, target, _ = mask.shape
+    values = [project(weights, "value", value, n) for n in range(heads)]
+    past = Past(np.zeros(mask.shape), np.zeros(mask.shape), np.zeros((target, heads, values[0].shape[1])))
     for i in range(target):
         for n in range(heads):
             past.energies[n, i] = energies(i, n, past)
             past.scores[n, i] = normalize(past.energies[n, i], mask[n, i])
-            for j in range(source):
-                past.contexts[i, n] += past.scores[n, i, j] * project(weights, "value", value[j], n)
+            past.contexts[i, n] = past.scores[n, i] @ values[n]
     return merge(weights, past.contexts, mask), past.scores
 
 
 def dot_product(weights, query, key, value, mask, real, change=None, after=None):
     """Scaled dot products; `change(i, n, j, past)` is added to the query, `after(i, n, energies, past)` has the end."""
-    d_k = weights["query/kernel"].shape[2]
+    _, heads, d_k = weights["query/kernel"].shape
+    keys = [project(weights, "key", key, n) for n in range(heads)]
 
     def energies(i, n, past):
-        found = []
-        for j in range(len(key)):
-            q = project(weights, "query", query[i], n)
-            if change is not None:
-                q = q + change(i, n, j, past)
-            found.append(q @ project(weights, "key", key[j], n) / np.sqrt(d_k))
+        q = project(weights, "query", query[i], n)
+        changed = (q if change is None else q + change(i, n, j, past) for j in range(len(key)))
+        found = [x @ k / np.sqrt(d_k) for x, k in zip(changed, keys[n], strict=True)]
         return found if after is None else after(i, n, found, past)
 
     return headed(energies, weights, value, mask)

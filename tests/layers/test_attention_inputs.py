@@ -11,63 +11,42 @@ from tests.layers.calls import BACKEND, of_unknown_sizes, to_numpy
 from tests.layers.cases import BATCH, OF_BASES, numbers
 
 every_base = pytest.mark.parametrize("case", OF_BASES, ids=str)
-every_base_across = pytest.mark.parametrize("case", [case for case in OF_BASES if case.cross], ids=str)
-every_base_within = pytest.mark.parametrize("case", [case for case in OF_BASES if not case.cross], ids=str)
 
 
-def assert_refused(case, part, shape, message, symbolic):
+REFUSED = [
+    ("query", (2, 7), r"`query` must have shape \(batch, target, query_dim\). Received: shape \(2, 7\)"),
+    ("query_mask", (2, 4), r"`query_mask` must have shape .*Received: shape \(2, 4\)"),
+    ("value_mask", (2, 3), r"`value_mask` must have shape .*\(2, 5\). Received: shape \(2, 3\)"),
+    ("value_mask", (2, 1, 5), r"`value_mask` must have shape .*\(2, 5\). Received: shape \(2, 1, 5\)"),
+    ("attention_mask", (4, 5), r"`attention_mask` must .*, 5\).* Received: shape \(4, 5\)"),
+    ("attention_mask", (2, 5, 3), r"`attention_mask` must .*, 5\).* Received: shape \(2, 5, 3\)"),
+    ("attention_mask", (2, 3, 3, 5), r"`attention_mask` must .* Received: shape \(2, 3, 3, 5\)"),
+]
+REFUSED_ACROSS = [
+    ("value", (2, 5, 1, 11), r"`value` must have shape .* Received: shape \(2, 5, 1, 11\)"),
+    ("value", (3, 5, 11), r"`value` must have shape .* with batch 2. Received: shape \(3, 5, 11\)"),
+    ("key", (2, 4, 11), r"`key` must have shape .*\(2, 5, ...\). Received: shape \(2, 4, 11\)"),
+]
+
+
+@pytest.mark.one_backend
+@every_base
+def test_shapes_that_do_not_fit(case):
+    """Of arrays, and of symbolic tensors."""
     layer = case.layer()
-    inputs = case.inputs()
-    inputs[part] = numbers("bad", *shape) if "mask" not in part else np.ones(shape, dtype=bool)
-    if symbolic:
-        inputs = {k: keras.KerasTensor(x.shape, str(x.dtype)) for k, x in inputs.items()}
-    with pytest.raises(ValueError, match=message):
-        layer(**inputs)
+    for part, shape, message in REFUSED + REFUSED_ACROSS * case.cross:
+        given = {**case.inputs(), part: np.ones(shape, dtype=bool) if "mask" in part else numbers("bad", *shape)}
+        symbolic = {name: keras.KerasTensor(x.shape, str(x.dtype)) for name, x in given.items()}
+        for inputs in (given, symbolic):
+            with pytest.raises(ValueError, match=message):
+                layer(**inputs)
 
 
 @pytest.mark.one_backend
 @every_base
-@pytest.mark.parametrize(
-    ("part", "shape", "message"),
-    [
-        ("query", (2, 7), r"`query` must have shape \(batch, target, query_dim\). Received: shape \(2, 7\)"),
-        ("query_mask", (2, 4), r"`query_mask` must have shape .*Received: shape \(2, 4\)"),
-        ("value_mask", (2, 3), r"`value_mask` must have shape .*\(2, 5\). Received: shape \(2, 3\)"),
-        ("value_mask", (2, 1, 5), r"`value_mask` must have shape .*\(2, 5\). Received: shape \(2, 1, 5\)"),
-        ("attention_mask", (4, 5), r"`attention_mask` must .*, 5\).* Received: shape \(4, 5\)"),
-        ("attention_mask", (2, 5, 3), r"`attention_mask` must .*, 5\).* Received: shape \(2, 5, 3\)"),
-        ("attention_mask", (2, 3, 3, 5), r"`attention_mask` must .* Received: shape \(2, 3, 3, 5\)"),
-    ],
-)
-@pytest.mark.parametrize("symbolic", [False, True])
-def test_shapes_that_do_not_fit(case, part, shape, message, symbolic):
-    assert_refused(case, part, shape, message, symbolic)
-
-
-@pytest.mark.one_backend
-@every_base_across
-@pytest.mark.parametrize(
-    ("part", "shape", "message"),
-    [
-        ("value", (2, 5, 1, 11), r"`value` must have shape .* Received: shape \(2, 5, 1, 11\)"),
-        ("value", (3, 5, 11), r"`value` must have shape .* with batch 2. Received: shape \(3, 5, 11\)"),
-        ("key", (2, 4, 11), r"`key` must have shape .*\(2, 5, ...\). Received: shape \(2, 4, 11\)"),
-    ],
-)
-@pytest.mark.parametrize("symbolic", [False, True])
-def test_values_that_do_not_fit(case, part, shape, message, symbolic):
-    assert_refused(case, part, shape, message, symbolic)
-
-
-@pytest.mark.one_backend
-@every_base
-def test_what_a_mechanism_does_not_take(case):
-    """A value where there is none to take, none where one is needed; the query itself is none."""
+def test_values_that_do_not_belong(case):
     layer = case.layer()
     query = numbers("query", BATCH, 5, case.reference.query_dim)
-    if layer.attends_to == "value":
-        with pytest.raises(ValueError, match=f"{type(layer).__name__} is cross-attention: it needs a `value`"):
-            layer(query)
     if layer.attends_to == "itself":
         with pytest.raises(ValueError, match=f"{type(layer).__name__} is self-attention: leave `value` and `key` out"):
             layer(query, query + 1)
@@ -96,8 +75,9 @@ def test_wrong_use(case):
     name = type(layer).__name__
     unbuilt = type(layer).from_config(layer.get_config())
     if layer.attends_to == "value":
-        with pytest.raises(ValueError, match=f"^{name} is cross-attention: it needs a `value`"):
-            unbuilt(inputs["query"])
+        for one in (layer, unbuilt):
+            with pytest.raises(ValueError, match=f"^{name} is cross-attention: it needs a `value`"):
+                one(inputs["query"])
     if layer.weights:
         with pytest.raises(ValueError, match=f"^{name}: steps need the weights that a first call creates"):
             unbuilt.prepare(inputs["value"]) if case.cross else unbuilt.prepare(max_length=3)
@@ -116,7 +96,7 @@ def test_wrong_use(case):
             layer(**given, foo=1)
 
 
-@every_base_within
+@pytest.mark.parametrize("case", [case for case in OF_BASES if not case.cross], ids=str)
 def test_steps_beyond_the_length_that_was_prepared(case):
     """What can be known is refused; what a compiled loop hides becomes NaN, and no weights that are too short."""
     layer = case.layer()

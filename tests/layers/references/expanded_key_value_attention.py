@@ -7,12 +7,15 @@ from tests.layers.equations import HEADED, merge, normalize, project
 
 def expanded_key_value(weights, query, key, value, mask, real, variant):
     heads, target, _ = mask.shape
-    d_k, d_v = weights["key/kernel"].shape[2], weights["value/kernel"].shape[2]
+    keys, values = (
+        [project(weights, part, x, n) for n in range(heads)] for part, x in (("key", key), ("value", value))
+    )
+    d_k, d_v = keys[0].shape[1], values[0].shape[1]
     contexts, scores = np.zeros((target, heads, d_v)), np.zeros(mask.shape)
     for i in range(target):
         before = contexts[i - 1] if i else np.zeros((heads, d_v))
         # c_0 = 0: no bias of the output either.
-        full = merge(weights, contexts, mask)[i - 1] if i else np.zeros(query.shape[1])
+        full = merge(weights, contexts[i - 1 : i], mask[:, i - 1 : i])[0] if i else np.zeros(query.shape[1])
         for n in range(heads):
             if variant == 1:
                 g_k, g_v = project(weights, "key", full, n), project(weights, "value", full, n)
@@ -22,11 +25,9 @@ def expanded_key_value(weights, query, key, value, mask, real, variant):
                 g_k = before[n] @ weights["context_key_kernel"][n]
                 g_v = before[n] @ weights["context_value_kernel"][n] if variant == 3 else before[n]
             q = project(weights, "query", query[i], n)
-            keys = [project(weights, "key", h, n) for h in key] + [g_k]
-            values = [project(weights, "value", h, n) for h in value] + [g_v]
-            alpha = normalize([q @ k / np.sqrt(d_k) for k in keys], [*mask[n, i], mask[n, i].any()])
+            alpha = normalize([q @ k / np.sqrt(d_k) for k in (*keys[n], g_k)], [*mask[n, i], mask[n, i].any()])
             scores[n, i] = alpha[:-1]
-            contexts[i, n] = sum(a * v for a, v in zip(alpha, values, strict=True))
+            contexts[i, n] = alpha[:-1] @ values[n] + alpha[-1] * g_v
     return merge(weights, contexts, mask), scores
 
 

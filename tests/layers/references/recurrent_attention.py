@@ -12,9 +12,10 @@ def refined(matrices, weights, normalize=True, residual=True):
     return hidden + matrices if residual else hidden
 
 
-def recurrent(weights, i, j, n):
+def recurrent(weights, *inputs):
     transition = {name.removeprefix("transition/"): w for name, w in weights.items()}
-    return refined(np.tril(weights["initial_attention/matrices"][n]), transition)[i, j]
+    matrices = refined(np.tril(weights["initial_attention/matrices"]), transition)
+    return by_position(lambda weights, i, j, n: matrices[n, i, j])(weights, *inputs)
 
 
-REFERENCES = {"recurrent": HEADED(by_position(recurrent))}
+REFERENCES = {"recurrent": HEADED(recurrent)}
