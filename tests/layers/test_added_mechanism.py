@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -107,21 +106,27 @@ def copy(tmp_path):
     return tmp_path
 
 
+FOLLOWS = f"""
+import runpy
+
+from keras_attn_zoo import get_attention, layers
+
+
+def test_names_and_tables_of_diagonal():
+    assert "DiagonalAttention" in layers.__all__
+    assert type(get_attention("diagonal", width=4)) is layers.DiagonalAttention
+    written = runpy.run_path({str(ROOT / "docs" / "write_tables.py")!r})
+    assert "from keras_attn_zoo.layers.diagonal_attention import DiagonalAttention" in written["stub"]()
+    for page in written["PAGES"]:
+        assert "`DiagonalAttention`" in written["with_tables"](page.read_text(encoding="utf-8")), page
+"""
+
+
 def test_what_follows_from_the_two_files(copy):
     """Public names, the registry, all tables, and the tests that go by mechanism."""
-    code = """
-        import runpy
-        from keras_attn_zoo import get_attention, layers
-        assert "DiagonalAttention" in layers.__all__
-        assert type(get_attention("diagonal", width=4)) is layers.DiagonalAttention
-        written = runpy.run_path("docs/write_tables.py")
-        assert "from keras_attn_zoo.layers.diagonal_attention import DiagonalAttention" in written["stub"]()
-        for page in written["PAGES"]:
-            assert "`DiagonalAttention`" in written["with_tables"](page.read_text(encoding="utf-8")), page
-    """
-    run([sys.executable, "-P", "-c", textwrap.dedent(code)], copy)
-    output = run([*PYTEST, *BY_MECHANISM, "-k", " or ".join(examples())], copy, cwd=copy)
-    assert {*BY_MECHANISM} == {*passed(output)}
+    (copy / "tests" / "test_follows.py").write_text(FOLLOWS, encoding="utf-8")
+    files = [*BY_MECHANISM, "tests/test_follows.py"]
+    assert {*files} == {*passed(run([*PYTEST, *files, "-k", " or ".join(examples())], copy, cwd=copy))}
 
 
 @pytest.mark.slow

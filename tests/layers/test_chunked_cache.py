@@ -83,6 +83,7 @@ def test_a_subclass_reads_whole_keys_and_values(monkeypatch):
         np.testing.assert_allclose(np.stack(contexts, axis=1), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.slow_compiled
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("mechanism", ["multi_head", "recurrent", "random_synthesizer"])

@@ -6,8 +6,9 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.layers import MultiHeadAttention, get_attention
-from tests.layers.calls import BACKEND, to_numpy
+from tests.layers.calls import BACKEND, compiled, to_numpy
 from tests.layers.cases import numbers
+from tests.layers.test_beams_that_share import assert_beams_share
 from tests.weights import fill_weights
 
 
@@ -58,7 +59,8 @@ def test_axes(query, value, arguments, mask):
     if mask is not None:
         given["attention_mask"] = np.random.default_rng(0).random(mask) < 0.8
         given["attention_mask"][..., 0] = True
-    wanted, found = (to_numpy(layer(**given, return_attention_scores=True)) for layer in (theirs, ours))
+    call = compiled(lambda given: [layer(**given, return_attention_scores=True) for layer in (theirs, ours)])
+    wanted, found = call(given)
     for x, y in zip(found, wanted, strict=True):
         np.testing.assert_allclose(x, y, atol=2e-6)
     assert ours.compute_output_shape(query, value) == theirs.compute_output_shape(query, value)
@@ -73,15 +75,19 @@ def test_a_sliding_window_in_steps(window):
     """Causal calls of Keras' layer; steps see the same positions."""
     theirs, ours = pair((2, 6, 8), (2, 6, 8), sliding_window=window)
     x = numbers("x", 2, 6, 8)
-    wanted = theirs(x, x, use_causal_mask=True, return_attention_scores=True)
-    found = ours(x, use_causal_mask=True, return_attention_scores=True)
-    memory = ours.prepare(max_length=6)
-    state, contexts = ours.initial_state(memory, batch_size=2), []
-    for i in range(6):
-        context, _, state = ours.step(x[:, i], memory, state)
-        contexts.append(context)
-    for one, two in zip((*found, ops.stack(contexts, axis=1)), (*wanted, wanted[0]), strict=True):
-        np.testing.assert_allclose(to_numpy(one), to_numpy(two), atol=2e-6)
+
+    def run(x):
+        memory = ours.prepare(max_length=6)
+        state, contexts = ours.initial_state(memory, batch_size=2), []
+        for i in range(6):
+            context, _, state = ours.step(x[:, i], memory, state)
+            contexts.append(context)
+        found = ours(x, use_causal_mask=True, return_attention_scores=True)
+        return theirs(x, x, use_causal_mask=True, return_attention_scores=True), found, ops.stack(contexts, axis=1)
+
+    wanted, found, steps = compiled(run)(x)
+    for one, two in zip((*found, steps), (*wanted, wanted[0]), strict=True):
+        np.testing.assert_allclose(one, two, atol=2e-6)
     memory = ours.prepare(x)
     with pytest.raises(ValueError, match="a step of cross-attention has no position for `sliding_window`"):
         ours.step(x[:, 0], memory, ours.initial_state(memory))
@@ -90,18 +96,7 @@ def test_a_sliding_window_in_steps(window):
 def test_a_sliding_window_of_beams():
     """Steps with a shared state see what steps of a row each see."""
     _, layer = pair((2, 5, 8), (2, 5, 8), sliding_window=2)
-    x, beams, length = numbers("beams", 2, 3, 5, 8), 3, 5
-    memory = layer.prepare(max_length=length)
-    alone, shared = layer.initial_state(memory, batch_size=6), layer.shared_state(memory, 2, beams)
-    for i in range(length):
-        rows = ops.convert_to_tensor(x[:, :, i].reshape(6, 8))
-        context, scores, alone = layer.step(rows, memory, alone)
-        visible = np.arange(length)[:, None, None] <= i
-        visible = np.broadcast_to(visible & np.eye(beams, dtype=bool), (length, beams, beams))
-        visible = np.broadcast_to(visible.transpose(1, 0, 2).reshape(1, 1, beams, -1), (2, 1, beams, length * beams))
-        found, found_scores, shared = layer.step(rows, {**memory, "visible": ops.convert_to_tensor(visible)}, shared)
-        np.testing.assert_allclose(to_numpy(found), to_numpy(context), atol=2e-6)
-        np.testing.assert_allclose(to_numpy(found_scores), to_numpy(scores), atol=2e-6)
+    assert_beams_share(layer, numbers("beams", 2, 3, 5, 8))
 
 
 def test_activity_regularizer():

@@ -86,7 +86,7 @@ def assert_close(found, wanted, what="", tolerance=TOLERANCE):
 SCALES = (1.0, 6.0, 80.0)
 
 
-@pytest.mark.parametrize("source", [1, 2, 5, 7])
+@pytest.mark.parametrize("source", [1, 5])
 def test_call_equals_the_naive_sum(source):
     head = head_of(inputs_of(source))
     call = compiled(lambda inputs: head(**inputs, targets=TARGETS))

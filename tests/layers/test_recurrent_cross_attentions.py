@@ -4,7 +4,6 @@ import functools
 
 import numpy as np
 import pytest
-from keras import ops
 
 from keras_attn_zoo.layers import (
     EnergyAccumulationAttention,
@@ -12,7 +11,7 @@ from keras_attn_zoo.layers import (
     MultiHeadAttention,
     WeightSubtractionAttention,
 )
-from tests.layers.calls import compiled, to_numpy
+from tests.layers.calls import compiled
 from tests.layers.cases import numbers, weights_of
 from tests.layers.references.energy_accumulation_attention import energy_accumulation
 from tests.weights import fill_weights
@@ -102,18 +101,20 @@ def test_expanded_key_value_with_a_mask_of_each_head(variant):
     """One head alone, and then all, have nothing to attend to: at once, and position by position."""
     layer = ExpandedKeyValueAttention(**SIZES, variant=variant, name="attention")
     query, value = numbers("query", 2, 5, 7), numbers("value", 2, 6, 7)
-    layer(query, value)
+    layer.build(query.shape, value.shape)
+    fill_weights(layer)
     mask = np.ones((2, SIZES["num_heads"], 5, 6), dtype=bool)
     mask[0, 1, :2] = mask[1, :, 2] = False
-    mask = ops.convert_to_tensor(mask)
-    memory = layer.prepare(ops.convert_to_tensor(value))
-    found = layer.attend(ops.convert_to_tensor(query), memory, mask, training=False)
-    state, wanted = layer.initial_state(memory), []
-    for i in range(5):
-        *one, state = layer.attend_once(
-            ops.convert_to_tensor(query[:, i : i + 1]), memory, mask[:, :, i : i + 1], state
-        )
-        wanted.append([to_numpy(x) for x in one])
+
+    def run(query, value, mask):
+        memory, one_by_one = layer.prepare(value), []
+        state = layer.initial_state(memory)
+        for i in range(5):
+            *one, state = layer.attend_once(query[:, i : i + 1], memory, mask[:, :, i : i + 1], state)
+            one_by_one.append(one)
+        return layer.attend(query, memory, mask, training=False), one_by_one
+
+    found, one_by_one = compiled(run)(query, value, mask)
     for part, axis in ((0, 1), (1, 2)):
-        joined = np.concatenate([one[part] for one in wanted], axis=axis)
-        np.testing.assert_allclose(to_numpy(found[part]), joined, atol=2e-6)
+        joined = np.concatenate([one[part] for one in one_by_one], axis=axis)
+        np.testing.assert_allclose(found[part], joined, atol=2e-6)

@@ -1,5 +1,7 @@
 """Layers in a `keras.RematScope`: flags, dropout and losses, in all modes of a scope."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -8,6 +10,12 @@ from keras_attn_zoo.layers import get_attention
 from tests.layers.calls import BACKEND
 from tests.layers.cases import numbers
 from tests.weights import fill_weights
+
+
+@functools.cache
+def plain(name, **options):
+    """The same without a scope."""
+    return trained(name, **options)
 
 
 def trained(name, model_in_scope=True, scope=None, **options):
@@ -37,7 +45,7 @@ MECHANISMS = ["multi_head", "bahdanau_feedback", "previous_context", "expanded_k
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_model_in_a_scope(name):
     """Under JAX, the model makes a tensor of `training`."""
-    wanted = trained(name)
+    wanted = plain(name)
     for actual, desired in zip(trained(name, scope={"mode": "full"}), wanted, strict=True):
         np.testing.assert_allclose(actual, desired, atol=1e-6)
 
@@ -46,7 +54,7 @@ def test_a_model_in_a_scope(name):
 @pytest.mark.parametrize("name", ["multi_head", "previous_context"])
 def test_a_model_with_dropout_in_a_scope(name, mode):
     """In the other modes, Keras computes the model again as a whole, with other random numbers."""
-    wanted = trained(name, dropout=0.4, seed=1)
+    wanted = plain(name, dropout=0.4, seed=1)
     found = trained(name, scope={"mode": mode, "layer_names": ["attention"]}, dropout=0.4, seed=1)
     for actual, desired in zip(found, wanted, strict=True):
         np.testing.assert_allclose(actual, desired, atol=1e-6)
@@ -71,7 +79,7 @@ def test_a_model_with_dropout_in_a_scope(name, mode):
 )
 def test_dropout_in_a_scope(name, scope):
     """The backward pass has the dropout of the forward pass, and every step one of its own."""
-    wanted = trained(name, dropout=0.4, seed=1)
+    wanted = plain(name, dropout=0.4, seed=1)
     found = trained(name, model_in_scope=False, scope=scope, dropout=0.4, seed=1)
     for actual, desired in zip(found, wanted, strict=True):
         np.testing.assert_allclose(actual, desired, atol=1e-6)
