@@ -93,7 +93,11 @@ def test_scripts_import_what_there_is(path):
             assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page",
+    [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"],
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
+)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!http)([^)#\s]*)(?:#[\w-]*)?\)", page.read_text(encoding="utf-8")):
         assert not target or (page.parent / target).exists(), target

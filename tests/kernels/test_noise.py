@@ -9,7 +9,7 @@ from keras_attn_zoo.kernels import dropout
 
 
 @pytest.mark.parametrize("kind", ["float32", "bfloat16"])
-@pytest.mark.parametrize("rate", [0.1, 0.5])
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
 def test_a_share_is_dropped_and_the_rest_scaled(rate, kind):
     x = ops.ones((200, 301), dtype=kind)
     seed = keras.random.SeedGenerator(3)

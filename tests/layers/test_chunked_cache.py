@@ -85,8 +85,9 @@ def test_a_subclass_reads_whole_keys_and_values(monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.slow_compiled
-@pytest.mark.parametrize("beams", [1, 3])
-@pytest.mark.parametrize("mechanism", ["multi_head", "recurrent", "random_synthesizer"])
+@pytest.mark.parametrize(
+    ("mechanism", "beams"), [("multi_head", 1), ("multi_head", 3), ("recurrent", 3), ("random_synthesizer", 3)]
+)
 def test_a_search_in_parts_is_that_in_one(mechanism, beams, monkeypatch):
     found = {}
     for parts in (True, False):

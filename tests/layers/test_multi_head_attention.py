@@ -79,83 +79,22 @@ def test_configuration_of_keras():
     assert MultiHeadAttention(2, 3, 4, 0.5, False, 5, (1,)).get_config()["dropout"] == 0.5
 
 
-def tuned(layer):
-    """The sublayers of an attention that take LoRA and int8."""
-    return [one for one in layer._flatten_layers() if hasattr(one, "enable_lora")]
-
-
-def projects(name):
-    """Whether a mechanism has kernels that LoRA and int8 take."""
-    return bool(tuned(get_attention(name, 6, num_heads=2, max_length=5, place=ATTENTIONS[name].places[-1])))
-
-
-# The first name of every class.
-PROJECTING = [name for name in {entry.layer: name for name, entry in ATTENTIONS.items()}.values() if projects(name)]
-
-
-def model_of(name):
-    """A functional model of one attention of self-attention or cross-attention, and its inputs."""
-    x, other = keras.Input((None, 6)), keras.Input((None, 6))
-    cross = "cross" in ATTENTIONS[name].places
-    layer = get_attention(name, 6, num_heads=2, max_length=5, place="cross" if cross else "decoder", name="attention")
-    model = keras.Model([x, other], layer(x, other) if cross else layer(x) + 0 * other[:, :1])
-    fill_weights(model)
-    return model, [numbers("lora", 2, 3, 6), numbers("source", 2, 5, 6)]
-
-
 @pytest.mark.one_backend
-@pytest.mark.parametrize("name", PROJECTING)
-def test_lora(name, tmp_path):
-    """LoRA on every projection: nothing changes at first, its weights alone are trained, and a file has them merged."""
-    model, inputs = model_of(name)
-    before = model.predict(inputs, verbose=0)
-    for one in model._flatten_layers(include_self=False):
-        one.trainable = False
-    for one in tuned(model.get_layer("attention")):
-        one.trainable = True
-        one.enable_lora(2)
-        one.bias.trainable = False
-    frozen = {w.path: ops.convert_to_numpy(w.value).copy() for w in model.non_trainable_weights}
-    assert model.trainable_weights and all("lora" in w.path for w in model.trainable_weights)
-    np.testing.assert_allclose(model.predict(inputs, verbose=0), before, atol=2e-6)
-    model.compile(keras.optimizers.SGD(0.1), "mse")
-    model.fit(inputs, before + 1, epochs=2, verbose=0)
-    after = model.predict(inputs, verbose=0)
-    assert np.abs(after - before).max() > 1e-3
-    for weight in model.non_trainable_weights:
-        np.testing.assert_array_equal(ops.convert_to_numpy(weight.value), frozen[weight.path])
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras", compile=False)
-    assert not any("lora" in w.path for w in again.weights)
-    np.testing.assert_allclose(again.predict(inputs, verbose=0), after, atol=2e-6)
-
-
-@pytest.mark.long
-@pytest.mark.one_backend
-@pytest.mark.parametrize("name", PROJECTING)
-@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
-def test_int8(name, tmp_path):
-    """Quantized projections hold integers, give nearly what they gave, in steps too, and come back from a file."""
-    model, inputs = model_of(name)
-    before = model.predict(inputs, verbose=0)
+def test_int8_in_steps():
+    """`tests/strangers` has calls of every mechanism in int8, and with LoRA."""
+    for kind in ("int4", "int8"):
+        layer = MultiHeadAttention(num_heads=2, key_dim=3)
+        inputs = keras.Input((None, 7)), keras.Input((None, 13))
+        model = keras.Model(inputs, layer(*inputs))
+        fill_weights(layer)
+        before = to_numpy(layer(QUERY, VALUE))
+        if kind == "int4":
+            with pytest.raises(ValueError, match="only quantization to 'int8' is supported"):
+                model.quantize(kind)
     model.quantize("int8")
-    layer = model.get_layer("attention")
-    # A layer inside another one, as the transition of recurrent attention, may stay in float32.
-    projections = [one for one in tuned(layer) if one in layer._layers]
-    assert projections
-    assert all(one.kernel.dtype == "int8" for one in projections)
-    after = model.predict(inputs, verbose=0)
-    np.testing.assert_allclose(after, before, atol=0.03 * np.abs(before).max())
-    assert np.any(after != before)
-    memory = layer.prepare(inputs[1]) if layer.attends_to == "value" else None
-    if memory:
-        context, _, _ = layer.step(inputs[0][:, 0], memory, layer.initial_state(memory))
-        np.testing.assert_allclose(to_numpy(context), after[:, 0], atol=0.03 * np.abs(before).max())
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(again.predict(inputs, verbose=0), after, atol=2e-6)
-    with pytest.raises(ValueError, match="only quantization to 'int8' is supported"):
-        model_of(name)[0].quantize("int4")
+    memory = layer.prepare(VALUE)
+    context, _, _ = layer.step(QUERY[:, 0], memory, layer.initial_state(memory))
+    np.testing.assert_allclose(to_numpy(context), before[:, 0], atol=0.03 * np.abs(before).max())
 
 
 def test_weight_files_of_keras(tmp_path):

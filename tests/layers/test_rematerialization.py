@@ -64,9 +64,10 @@ def test_a_model_with_dropout_in_a_scope(name, mode):
     "scope",
     [
         {"mode": "full"},
-        {"mode": "list_of_layers", "layer_names": ["attention"]},
         {"mode": "larger_than", "output_size_threshold": 1},
-        {"mode": "activations"},
+        # Of these, the test above has a model under every backend.
+        pytest.param({"mode": "list_of_layers", "layer_names": ["attention"]}, marks=pytest.mark.slow_compiled),
+        pytest.param({"mode": "activations"}, marks=pytest.mark.slow_compiled),
     ],
     ids=lambda scope: scope["mode"],
 )

@@ -47,14 +47,6 @@ def test_schedule_follows_its_formula(schedule, formula):
     np.testing.assert_allclose(float(schedule(ops.convert_to_tensor(7, "int32"))), formula(7), rtol=1e-6)
 
 
-def test_the_numbers_of_the_docstrings():
-    assert float(InverseSquareRoot(1e-3, 4000)(3999)) == pytest.approx(1e-3)
-    assert float(CosineSchedule(1e-3, 100, 1100)(600)) == pytest.approx(5e-4)
-    assert float(HalvingSchedule(1e-3, start=16000, every=4000)(15999)) == pytest.approx(1e-3)
-    assert float(HalvingSchedule(1e-3, start=16000, every=4000)(16000)) == pytest.approx(5e-4)
-    assert float(HalvingSchedule(1e-3, start=16000, every=4000)(20000)) == pytest.approx(2.5e-4)
-
-
 def test_the_cosine_is_that_of_keras():
     of_keras = keras.optimizers.schedules.CosineDecay(3e-3 / 5, 12, warmup_target=3e-3, warmup_steps=5)
     values = [[float(schedule(step)) for step in range(20)] for schedule in (CosineSchedule(3e-3, 5, 17), of_keras)]
@@ -81,24 +73,6 @@ def test_schedule_round_trip(schedule, formula):
     assert restored.get_config() == schedule.get_config()
 
 
-@pytest.mark.parametrize("arguments", [(0, 5), (-1e-3, 5), (1e-3, 0)])
-def test_inverse_square_root_errors(arguments):
-    with pytest.raises(UserError, match="must be positive"):
-        InverseSquareRoot(*arguments)
-
-
-@pytest.mark.parametrize("arguments", [(0, 5, 9), (1e-3, 0, 9), (1e-3, 9, 9)])
-def test_cosine_errors(arguments):
-    with pytest.raises(UserError, match=r"peak=.* must be positive, and warmup_steps=.* from 1 to steps=9 - 1"):
-        CosineSchedule(*arguments)
-
-
-@pytest.mark.parametrize("arguments", [(0, 4, 3), (1e-3, 4, 0), (1e-3, 4, 3, 1.0), (1e-3, 4, 3, 0.0)])
-def test_halving_errors(arguments):
-    with pytest.raises(UserError, match=r"must be positive, rate=.* between 0 and 1"):
-        HalvingSchedule(*arguments)
-
-
 def test_teacher_forcing_decays_linearly_and_stays():
     decay = TeacherForcing(1.0, 0.25, steps=8)
     assert [decay(step) for step in (0, 2, 4, 8, 9, 10**6)] == [1.0, 0.8125, 0.625, 0.25, 0.25, 0.25]
@@ -107,14 +81,24 @@ def test_teacher_forcing_decays_linearly_and_stays():
 
 
 @pytest.mark.parametrize(
-    "arguments, message",
+    ("schedule", "cases", "message"),
     [
-        ((1.1,), "probabilities between 0 and 1"),
-        ((0.5, -0.1, 3), "probabilities between 0 and 1"),
-        ((1.0, 0.5), "over how many steps is not set"),
-        ((1.0, 0.5, 0), "over how many steps is not set"),
+        (InverseSquareRoot, [(0, 5), (-1e-3, 5), (1e-3, 0)], "must be positive"),
+        (
+            CosineSchedule,
+            [(0, 5, 9), (1e-3, 0, 9), (1e-3, 9, 9)],
+            r"peak=.* must be positive, and warmup_steps=.* from 1 to steps=9 - 1",
+        ),
+        (
+            HalvingSchedule,
+            [(0, 4, 3), (1e-3, 4, 0), (1e-3, 4, 3, 1.0), (1e-3, 4, 3, 0.0)],
+            r"must be positive, rate=.* between 0 and 1",
+        ),
+        (TeacherForcing, [(1.1,), (0.5, -0.1, 3)], "probabilities between 0 and 1"),
+        (TeacherForcing, [(1.0, 0.5), (1.0, 0.5, 0)], "over how many steps is not set"),
     ],
 )
-def test_teacher_forcing_errors(arguments, message):
-    with pytest.raises(UserError, match=message):
-        TeacherForcing(*arguments)
+def test_errors(schedule, cases, message):
+    for arguments in cases:
+        with pytest.raises(UserError, match=message):
+            schedule(*arguments)
