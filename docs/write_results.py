@@ -83,7 +83,7 @@ def write_one(name, recipe, out):
     check_folder(out, recipe)
     of_text = [file for file, line in recipe.pictures.items() if PAIR[0] in line]
     whole, scale = recipe, scale_of(out)
-    recipe = without_text(whole).at(scale)
+    recipe = without_text(whole).at_scale(scale)
     runs = Runs(recipe, out, "bootstrap")
     if not runs.pairs:
         raise UserError(f"no run of {name} has been scored in {out}: check the folder, or train one.")
@@ -93,7 +93,7 @@ def write_one(name, recipe, out):
             (recipe.folder_of(out, pair) / file).unlink(missing_ok=True)
         # One alone shows nothing of a comparison.
         if len(there) > 1:
-            draw_pictures(without_text(whole, pair).at(scale), expand(there, {}), recipe.folder_of(out, pair))
+            draw_pictures(without_text(whole, pair).at_scale(scale), expand(there, {}), recipe.folder_of(out, pair))
     page = write_page(runs, write_tables(runs))
     shown = set()
 

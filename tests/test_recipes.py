@@ -97,12 +97,12 @@ def test_entries_of_a_recipe(path):
 )
 def test_text_is_prepared_as_bahar_does_for_each_language(pair, truecase, nbest, cleaned):
     recipe = load(next(path for path in RECIPES if path.stem == "bahar2020")).RECIPE
-    for entry in recipe.of(pair).at("paper").entries.values():
+    for entry in recipe.for_pair(pair).at_scale("paper").entries.values():
         data = entry.system.data
         assert (data.truecase, data.subword_sampling_nbest) == (truecase, nbest)
         assert (data.drop_duplicates, data.drop_illegal_characters) == (cleaned, cleaned)
     # Elsewhere, none of it.
-    for entry in recipe.of(pair).entries.values():
+    for entry in recipe.for_pair(pair).entries.values():
         assert (entry.system.data.truecase, entry.system.data.subword_sampling_nbest) == (None, None)
 
 
@@ -145,7 +145,7 @@ def test_tables_of_a_recipe(path):
     assert recipe.corpus or recipe.pairs
     # The figures of the entries are those of the first pair.
     for pair in recipe.pairs:
-        for entry in recipe.of(pair).entries.values():
+        for entry in recipe.for_pair(pair).entries.values():
             assert entry.paper == {} or pair == recipe.first_pair
 
 

@@ -69,7 +69,7 @@ def recipe_of(recipe: Recipe, options: argparse.Namespace) -> Recipe:
     task = task_of(options)
     if task != TRANSLATION and recipe.pairs:
         refuse(options, f"--task {task} has no language pairs", pair=recipe.first_pair)
-    return recipe.of_task(task).of(pair_of(options)).at(options.scale)
+    return recipe.of_task(task).for_pair(pair_of(options)).at_scale(options.scale)
 
 
 def folder_of_runs(recipe: Recipe, options: argparse.Namespace) -> Path:

@@ -248,14 +248,14 @@ class System:
                 changed[part] = dataclasses.replace(getattr(self, part), **changed[part])
         return dataclasses.replace(self, **changed)
 
-    def understood(self, settings: dict[str, Any]) -> dict[str, Any]:
+    def applicable_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return only the settings that apply to this system: to its body and its output.
 
         Args:
             settings: a dict of values by name, for systems of either body.
 
         Example:
-            >>> System("a", {}).understood({"epochs": 3.0, "num_heads": 4, "search_top_k": 2})
+            >>> System("a", {}).applicable_settings({"epochs": 3.0, "num_heads": 4, "search_top_k": 2})
             {'epochs': 3.0}
         """
         sizes = {**self.sizes, **settings}

@@ -40,7 +40,7 @@ def changes_of(runs: Runs) -> Changes:
 
     def every():
         for pair in runs.pairs:
-            for entry, its in original.of(pair).at(runs.recipe.scale).entries.items():
+            for entry, its in original.for_pair(pair).at_scale(runs.recipe.scale).entries.items():
                 for folder in runs.folders(pair, entry):
                     yield f"`{entry}`", its.system, RunFolder(folder).system()
 

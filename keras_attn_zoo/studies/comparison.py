@@ -63,8 +63,8 @@ class Recipe:
         tasks: the paper's comparisons on other tasks, by the task's name.
         tables: the paper's own tables.
         pairs: the language pairs of these, by name; the first is the default. Empty if there is only one.
-        scale: name of the scale that `at` made it of; None as published.
-        original: the comparison that `of` and `at` made it of, if they did.
+        scale: name of the scale that `at_scale` made it of; None as published.
+        original: the comparison that `for_pair` and `at_scale` made it of, if they did.
         about: what the paper asks, in a paragraph.
         findings: what it claims to have found.
         captions: what the pictures show, by the name of the file.
@@ -112,7 +112,7 @@ class Recipe:
         """Return the folder for the runs of a language pair: that of the first is the comparison's own."""
         return out if pair in (None, self.first_pair) else out / pair
 
-    def of(self, pair: str | None) -> "Recipe":
+    def for_pair(self, pair: str | None) -> "Recipe":
         """Return the comparison with the settings that the paper has for a language pair; with None, as it is."""
         if pair is None:
             return self
@@ -156,7 +156,7 @@ class Recipe:
                 found[words[words.index(_OF_SCORES) + 1]] = None
         return list(found)
 
-    def at(self, scale: str | None) -> "Recipe":
+    def at_scale(self, scale: str | None) -> "Recipe":
         """Return the comparison at one of `SCALES`; with None, as it is."""
         if scale is None:
             return self
@@ -183,7 +183,8 @@ class Recipe:
 def _of_pair(system, settings):
     """A system with the settings of a language pair; without a joint vocabulary, not all embeddings are tied."""
     apart = settings.get("joint") is False and system.sizes["tie_embeddings"] == "all"
-    return system.override(**system.understood({**settings, **({"tie_embeddings": "target"} if apart else {})}))
+    apart_settings = {"tie_embeddings": "target"} if apart else {}
+    return system.override(**system.applicable_settings({**settings, **apart_settings}))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,15 +259,15 @@ def expand(
 
     known = {**(baselines or {}), **entries}
 
-    def understood(name, point):
-        return known[name].system.understood({**settings, **point})
+    def applicable(name, point):
+        return known[name].system.applicable_settings({**settings, **point})
 
     def differing(name, point):
         """The settings of a point that a system has, without its own seed."""
-        own, seed = understood(name, point), known[name].system.seed
+        own, seed = applicable(name, point), known[name].system.seed
         return {key: own[key] for key in point if key in own and (key, own[key]) != ("seed", seed)}
 
-    used = {key for name, point in itertools.product(entries, points) for key in understood(name, point)}
+    used = {key for name, point in itertools.product(entries, points) for key in applicable(name, point)}
     for key in (*settings, *grid):
         if key not in used:
             who = ", ".join(entries)
@@ -279,7 +280,7 @@ def expand(
             # One that is not trained here has the name that it would have.
             baseline = run_name(baseline, differing(baseline if baseline in known else name, point))
         try:
-            system = entries[name].system.override(**understood(name, point))
+            system = entries[name].system.override(**applicable(name, point))
         except UserError as error:
             raise UserError(f"{name}: {error}") from None
         run = Run(run_name(name, own), name, system, own, baseline)

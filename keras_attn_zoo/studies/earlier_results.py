@@ -176,7 +176,7 @@ def _baseline(entry, system, point, recipe):
             del changed[key]
     if system.seed == own.seed:
         point = {**point, "seed": system.seed}
-    has = its.understood({**changed, **point})
+    has = its.applicable_settings({**changed, **point})
     return run_name(name, {key: has[key] for key in point if key in has and (key, has[key]) != ("seed", its.seed)})
 
 

@@ -95,7 +95,7 @@ def scaled(
         3
     """
     if scale.name == "paper":
-        return system.override(**system.understood(dict(published or {})))
+        return system.override(**system.applicable_settings(dict(published or {})))
     sizes, layers = system.sizes, {}
     # Text that is cut is long on purpose; only the built-in corpus is shorter still.
     longer = {"max_tokens"} if system.data.truncate_source is not None and scale.corpus is None else set()
@@ -106,4 +106,4 @@ def scaled(
             "encoder_layers": min(sizes["encoder_layers"], scale.layers),
             "decoder_layers": min(sizes["decoder_layers"], max(scale.layers, needed)),
         }
-    return system.override(**system.understood({**settings, **layers}))
+    return system.override(**system.applicable_settings({**settings, **layers}))

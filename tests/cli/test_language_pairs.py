@@ -128,7 +128,7 @@ def test_a_pair_that_fails_stops_no_other(recipe, tmp_path):
 
 
 def test_what_is_wrong_with_the_last_pair_is_said_before_the_first_is_trained(recipe, trained, tmp_path):
-    made = copy_run(trained, tmp_path / "out" / "tr-en" / "rnn", RECIPE.of("tr-en").entries["second"].system)
+    made = copy_run(trained, tmp_path / "out" / "tr-en" / "rnn", RECIPE.for_pair("tr-en").entries["second"].system)
     assert made.holds_run
     status, _, error = recipe("--embedded")
     assert status == 2 and recipe.seen == []

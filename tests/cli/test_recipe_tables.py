@@ -274,7 +274,7 @@ def test_systems_of_the_tables_that_were_not_trained_are_named(recipe, monkeypat
 def test_a_run_of_another_backend_is_named_before_any_is_trained(recipe, trained, tmp_path):
     own = keras.config.backend()
     other = "torch" if own == "jax" else "jax"
-    run = copy_run(trained, tmp_path / "out" / "rnn", RECIPE.of("ro-en").entries["rnn"].system)
+    run = copy_run(trained, tmp_path / "out" / "rnn", RECIPE.for_pair("ro-en").entries["rnn"].system)
     run.environment.write_text(json.dumps({"backend": other}))
     status, _, error = recipe("--backend", own)
     assert status == 2 and not recipe.seen
@@ -284,7 +284,7 @@ def test_a_run_of_another_backend_is_named_before_any_is_trained(recipe, trained
 @pytest.mark.long
 def test_a_run_of_an_earlier_version_gets_what_it_lacks(recipe, trained, tmp_path):
     texts = {part: [f"text/{part}.de", f"text/{part}.en"] for part in ("train", "valid", "test")}
-    system = RECIPE.of("ro-en").entries["rnn"].system
+    system = RECIPE.for_pair("ro-en").entries["rnn"].system
     run = copy_of_text(trained, tmp_path / "out" / "rnn", system, corpora.corpus_from_files(**texts))
     before = {key: value for key, value in run.read_scores()["test"].items() if key != "text_checksum"}
     run.scores.unlink()

@@ -190,10 +190,10 @@ def test_settings_of_a_stranger_are_checked_too(damage):
 def test_what_a_system_understands_of_settings_for_all():
     settings = {"epochs": 2.0, "num_heads": 2, "hidden_dim": 8, "search_top_k": 1, "teacher_forcing": 0.5}
     rnn, transformer = System("a", {}), System("b", {}, body="transformer")
-    assert rnn.understood(settings).keys() == {"epochs", "hidden_dim", "teacher_forcing"}
-    assert transformer.understood(settings).keys() == {"epochs", "num_heads"}
+    assert rnn.applicable_settings(settings).keys() == {"epochs", "hidden_dim", "teacher_forcing"}
+    assert transformer.applicable_settings(settings).keys() == {"epochs", "num_heads"}
     latent = {**settings, "output": "latent"}
-    assert rnn.understood(latent).keys() == {"epochs", "hidden_dim", "search_top_k", "output"}
+    assert rnn.applicable_settings(latent).keys() == {"epochs", "hidden_dim", "search_top_k", "output"}
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=lambda body: body.name)

@@ -185,9 +185,9 @@ def test_table_4_has_columns_that_runs_of_the_task_have(zeng, task):
             cell.measure in headings and measure(cell.measure).test == (METRICS[cell.measure], None) for cell in row
         )
     for scale in SCALES:
-        check_system(recipe.at(scale).entries["ran-all"].system)
+        check_system(recipe.at_scale(scale).entries["ran-all"].system)
     steps = {"summarization": "300000steps", "dialogue": "20000steps"}[task]
-    assert {entry.system.training.budget for entry in recipe.at("paper").entries.values()} == {steps}
+    assert {entry.system.training.budget for entry in recipe.at_scale("paper").entries.values()} == {steps}
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_nothing_is_said_where_nothing_differs(trained, tmp_path):
 def test_runs_are_compared_with_the_systems_at_their_scale_and_of_their_pair(trained, tmp_path):
     """A scale has settings of its own, and a language pair too: neither was changed by hand."""
     recipe = recipe_of(tmp_path, trained, one=TINY)
-    smoke = recipe.at("smoke")
+    smoke = recipe.at_scale("smoke")
     found = changed(smoke, tmp_path)
     own, theirs = TINY.sizes["hidden_dim"], smoke.entries["one"].system.sizes["hidden_dim"]
     assert found["hidden_dim"] == {(str(theirs), str(own)): ["`one`"]}
@@ -65,5 +65,5 @@ def test_runs_are_compared_with_the_systems_at_their_scale_and_of_their_pair(tra
     recipe = dataclasses.replace(recipe, pairs=pairs)
     (tmp_path / "tr-en").mkdir()
     (tmp_path / "tr-en" / "one").symlink_to(trained, target_is_directory=True)
-    for used in (recipe, recipe.of("tr-en")):
+    for used in (recipe, recipe.for_pair("tr-en")):
         assert changed(used, tmp_path) == {"dropout": {("0.3", "0.2"): ["`one`"]}}

@@ -258,7 +258,7 @@ def test_settings_of_a_language_pair():
         "zh-en": Pair({"joint": False, "length_penalty": 1.5, "hidden_dim": 3}, {"budget": "20steps"}),
     }
     recipe = Recipe("A paper", ENTRIES, ("base",), {"budget": "90steps"}, note="For En-De.", pairs=pairs)
-    first, second = (recipe.of(pair).at("paper") for pair in pairs)
+    first, second = (recipe.for_pair(pair).at_scale("paper") for pair in pairs)
     assert [one.entries["base"].system.training.budget for one in (first, second)] == ["90steps", "20steps"]
     assert [one.entries["base"].paper for one in (first, second)] == [{"BLEU": "9.9"}, {}]
     system = second.entries["base"].system

@@ -26,7 +26,9 @@ def recipe(path):
 
 def test_the_built_in_text_has_enough_subwords_for_chinese(tmp_path):
     """Each side has a unigram model of its own."""
-    system = recipe(RECIPES[0].with_name("bahar2020.py")).of("zh-en").at("smoke").entries["transformer"].system
+    system = (
+        recipe(RECIPES[0].with_name("bahar2020.py")).for_pair("zh-en").at_scale("smoke").entries["transformer"].system
+    )
     assert system.data.model_type == "unigram" and not system.data.joint
     subwords = prepare_data(embedded_corpus(**SCALES["smoke"].corpus), system.data, tmp_path).subwords
     assert [one.vocabulary_size for one in subwords] == [system.data.vocabulary_size] * 2
@@ -45,7 +47,7 @@ def test_systems_stay_what_they_are_at_every_scale(path):
     """They differ in size, text and length of training: not in body, mechanisms, output, or what a paper is about."""
     known, sizes = recipe(path), {}
     for scale in SCALES:
-        for name, entry in known.at(scale).entries.items():
+        for name, entry in known.at_scale(scale).entries.items():
             own, system = known.entries[name], entry.system
             check_system(system)
             assert (entry.paper, entry.baseline) == (own.paper, own.baseline)
@@ -60,8 +62,8 @@ def test_systems_stay_what_they_are_at_every_scale(path):
             sizes[scale, name] = outline(system, 100, 100).parameters
     for name in known.entries:
         assert sizes["smoke", name] < sizes["small", name] < sizes["paper", name]
-        assert known.at("paper").entries[name].system.backbone == known.entries[name].system.backbone
-    assert {entry.system.training.budget for entry in known.at("small").entries.values()} == {"10000steps"}
+        assert known.at_scale("paper").entries[name].system.backbone == known.entries[name].system.backbone
+    assert {entry.system.training.budget for entry in known.at_scale("small").entries.values()} == {"10000steps"}
 
 
 def test_a_decoder_has_the_layers_that_attention_is_read_from():
@@ -74,7 +76,7 @@ def test_a_decoder_has_the_layers_that_attention_is_read_from():
 @pytest.mark.parametrize("scale", SCALES)
 def test_systems_whose_attention_is_read_from_different_layers_are_equally_deep(scale):
     """Otherwise Bahar's Table 2 would compare depths."""
-    known = recipe(RECIPES[0].with_stem("bahar2020")).at(scale)
+    known = recipe(RECIPES[0].with_stem("bahar2020")).at_scale(scale)
     depths = {name: entry.system.sizes.get("decoder_layers") for name, entry in known.entries.items()}
     assert [depths[f"layer-{layer}"] for layer in range(1, 7)] == [6] * 6
     assert depths["transformer"] == {"smoke": 2, "small": 3, "paper": 6}[scale]
@@ -103,7 +105,7 @@ def test_every_system_of_every_paper_runs_at_the_scale_smoke(path, count, tmp_pa
     assert all(f"\n| {name} " in table for name in names)
     assert "Scale smoke: tiny systems" in table
     # Some are of systems that are not among the two.
-    pictures = {"curves.png": ""} if count else known.at("smoke").pictures
+    pictures = {"curves.png": ""} if count else known.at_scale("smoke").pictures
     # Of the comparison, not of one of its runs.
     of_pair = known.folder_of(tmp_path, known.first_pair)
     assert pictures and {path.name for path in of_pair.glob("*.png")} >= pictures.keys()
