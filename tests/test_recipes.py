@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from keras_attn_zoo.bodies.schema import BODIES
+from keras_attn_zoo.cli.options import scoring_options
 from keras_attn_zoo.cli.parser import Parser
 from keras_attn_zoo.cli.plot import PICTURES
-from keras_attn_zoo.cli.text_options import scoring_options
 from keras_attn_zoo.corpora.named_corpora import find_corpus
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.studies.measures import measure

@@ -10,13 +10,12 @@ from keras_attn_zoo.cli.options import (
     add_attention_arguments,
     add_batch_argument,
     add_gold_arguments,
-    add_length_argument,
-    add_precision_argument,
+    add_loading_arguments,
+    given_gold,
     layers_of,
     refuse,
 )
 from keras_attn_zoo.cli.parser import Command, Parser
-from keras_attn_zoo.cli.text_options import given_gold
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.messages import progress_bar
 
@@ -39,8 +38,7 @@ def add_arguments(parser: Parser) -> None:
         "--output", type=Path, metavar="FILE", help="file for the links, source-target and counted from 0"
     )
     add_attention_arguments(parser, ("best",), "; best for the layer with the lowest error rate against --gold")
-    add_length_argument(parser)
-    add_precision_argument(parser)
+    add_loading_arguments(parser)
     parser.add_argument(
         "--leave-out",
         nargs="*",

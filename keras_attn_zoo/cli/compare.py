@@ -2,9 +2,9 @@
 
 import argparse
 
+from keras_attn_zoo.cli.options import OTHER_TASKS
 from keras_attn_zoo.cli.parser import Command, Parser
 from keras_attn_zoo.cli.run_comparison import add_comparison_arguments, own_backend, run_comparison, system_names
-from keras_attn_zoo.cli.task_options import OTHER_TASKS
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.studies.comparison import OF_SYSTEMS, Entry, Recipe
 from keras_attn_zoo.support.errors import UserError, choice

@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from keras_attn_zoo.cli.parser import Command, Parser
-from keras_attn_zoo.cli.verification import verify_each
+from keras_attn_zoo.cli.part_failures import verify_each
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.escapes import printable
 

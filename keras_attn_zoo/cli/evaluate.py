@@ -6,23 +6,22 @@ from pathlib import Path
 
 from keras_attn_zoo.cli.device_options import add_devices_arguments
 from keras_attn_zoo.cli.options import (
+    OTHER_TASKS,
     SIGNIFICANCE_TESTS,
-    add_length_argument,
+    add_loading_arguments,
     add_name_argument,
-    add_precision_argument,
+    add_scoring_arguments,
     add_search_arguments,
     add_significance_argument,
-    refuse,
-)
-from keras_attn_zoo.cli.parser import Command, Parser
-from keras_attn_zoo.cli.task_options import OTHER_TASKS, add_task_argument, task_of
-from keras_attn_zoo.cli.text_options import (
-    add_scoring_arguments,
+    add_task_argument,
     add_test_arguments,
     given_text,
     own_text,
+    refuse,
     scoring_options,
+    task_of,
 )
+from keras_attn_zoo.cli.parser import Command, Parser
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import shown
 
@@ -62,9 +61,8 @@ def add_arguments(parser: Parser) -> None:
     add_scoring_arguments(parser)
     add_task_argument(parser, OTHER_TASKS, "what --hypotheses are scored with", corpus=False)
     add_search_arguments(parser, several=True)
-    add_length_argument(parser)
+    add_loading_arguments(parser)
     add_devices_arguments(parser)
-    add_precision_argument(parser)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 from keras_attn_zoo.cli.options import (
     MODEL,
     add_gold_arguments,
-    add_length_argument,
-    add_precision_argument,
+    add_loading_arguments,
     add_search_arguments,
     refuse,
 )
@@ -78,8 +77,7 @@ def add_arguments(parser: Parser) -> None:
         "application, such as vscode-webview:; may be repeated (default: the page's own origin)",
     )
     add_search_arguments(parser)
-    add_length_argument(parser)
-    add_precision_argument(parser)
+    add_loading_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -4,21 +4,20 @@ import argparse
 import dataclasses
 import logging
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keras_attn_zoo.bodies.schema import MOST_HEADS, MOST_LAYERS
-from keras_attn_zoo.cli.parser import Parser, checked, typed
-from keras_attn_zoo.cli.task_options import TRANSLATION, task_of
+from keras_attn_zoo.cli.parser import Command, Parser, checked, typed
 from keras_attn_zoo.data.splits import MAX_HELD_OUT
-from keras_attn_zoo.runs.run_folder import RunFolder, check_name
-from keras_attn_zoo.runs.settings_file import read_settings
-from keras_attn_zoo.runs.system import SETTINGS, System, parse_settings
+from keras_attn_zoo.runs.run_folder import RunFolder, check_name, is_further
+from keras_attn_zoo.runs.system import SETTINGS, System, parse_settings, read_settings
+from keras_attn_zoo.runs.tasks import TASKS
 from keras_attn_zoo.studies.scales import SCALES
 from keras_attn_zoo.support.backends import BACKENDS
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import PathLike
+from keras_attn_zoo.support.files import PathLike, kind_of, shown
 from keras_attn_zoo.support.setting_types import Whole
 from keras_attn_zoo.viewing.picture_types import SUFFIXES, checked_suffix
 
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from keras_attn_zoo.corpora.corpus import Corpus
     from keras_attn_zoo.corpora.given_files import TextFiles
     from keras_attn_zoo.corpora.named_corpora import NamedCorpus
+    from keras_attn_zoo.corpora.parallel_text import ParallelText
+    from keras_attn_zoo.evaluation.alignments import Alignment
 
 _LOG = logging.getLogger(__name__)
 _SUFFIXES = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
@@ -34,6 +35,9 @@ SIGNIFICANCE_TESTS = ("bootstrap", "randomization")
 # Of a test text.
 FURTHER = "; after these (the latter named .tsv, .tsv.gz, .tsv.xz or .tsv.bz2), files with further references"
 MODEL = "a run folder, the name or folder of a preset, or hf://user/preset"
+TRANSLATION, *OTHER_TASKS = TASKS
+# Of a system that is trained.
+OF_A_RUN = "how long text is cut, what the test text is scored with, and what the built-in corpus is"
 
 
 def add_backend_argument(parser: Parser, default: str | None = None, resumes: bool = False) -> None:
@@ -143,14 +147,15 @@ def add_override_argument(parser: Parser) -> None:
     parser.add_argument_group("settings, with defaults that named systems may override", "\n".join(lines))
 
 
-def add_length_argument(parser: Parser) -> None:
-    """Add `--max-tokens` for a trained model."""
+def add_loading_arguments(parser: Parser) -> None:
+    """Add `--max-tokens` and `--precision` for a trained model."""
     parser.add_argument(
         "--max-tokens",
         type=typed(SETTINGS["Data"]["max_tokens"]),
         metavar="N",
         help="maximum tokens of a sentence, as far as the model's weights allow (default: the model's)",
     )
+    add_precision_argument(parser)
 
 
 def add_search_arguments(parser: Parser, several: bool = False) -> None:
@@ -205,11 +210,26 @@ def add_name_argument(parser: Parser) -> None:
     )
 
 
-def add_picture_argument(parser: Parser) -> None:
-    """Add `--output`, of a picture."""
-    parser.add_argument(
-        "--output", type=checked(_picture), required=True, metavar="FILE", help=f"file for the picture: {_SUFFIXES}"
-    )
+def picture_command(
+    name: str,
+    summary: str,
+    examples: Sequence[str],
+    add_arguments: Callable[[Parser], None],
+    draw: Callable[[argparse.Namespace], None],
+) -> Command:
+    """Return a command of `attn-zoo plot`, which takes `--output`, draws there, and says so."""
+
+    def add(parser):
+        add_arguments(parser)
+        parser.add_argument(
+            "--output", type=checked(_picture), required=True, metavar="FILE", help=f"file for the picture: {_SUFFIXES}"
+        )
+
+    def run(options):
+        draw(options)
+        _LOG.info("wrote %s", options.output)
+
+    return Command(name, summary, examples, add, run)
 
 
 def _picture(text):
@@ -242,11 +262,7 @@ def add_heads_argument(parser: Parser) -> None:
 
 
 def layers_of(translator: Any, layer: int | str | None) -> Any:
-    """Return the layers of `--layer`, counted from 0, or "posterior"; None for the model's alignment layer.
-
-    Raises:
-        UserError: the model has no such layer.
-    """
+    """Return the layers of `--layer`, counted from 0, or "posterior"; None for the model's alignment layer."""
     count = len(translator.backbone.cross_attention_heads)
     if not isinstance(layer, int):
         return range(count) if layer == "all" else layer
@@ -261,9 +277,6 @@ def settings_from_options(options: argparse.Namespace, given: Iterable[str] = ()
     Args:
         options: the parsed command line.
         given: names of settings that other options give, and that the file therefore does not.
-
-    Raises:
-        UserError: see `read_settings` and `parse_settings`; one given twice; a budget beside epochs; another task.
     """
     of_file = read_settings(options.settings) if options.settings is not None else {}
     settings = parse_settings(options.set)
@@ -290,20 +303,12 @@ def resumed(system: System, folder: PathLike) -> System:
 
 
 def backend_of_run(folders: Iterable[PathLike]) -> str | None:
-    """Return the backend of the first run among the folders; None if there is no run.
-
-    Raises:
-        UserError: the run is damaged.
-    """
+    """Return the backend of the first run among the folders; None if there is no run."""
     return next((run.backend() for run in map(RunFolder, folders) if run.holds_run), None)
 
 
 def corpus_from_options(options: argparse.Namespace) -> "Corpus":
-    """Read the corpus that the options of `add_corpus_arguments` name.
-
-    Raises:
-        UserError: no text, or options that exclude each other.
-    """
+    """Read the corpus that the options of `add_corpus_arguments` name; raise as `check_corpus_options` does."""
     from keras_attn_zoo.corpora.corpus import corpus_from_files, corpus_from_name, embedded_corpus
 
     check_corpus_options(options)
@@ -343,11 +348,7 @@ def _sizes_of_scale(options):
 
 
 def missing_corpus(options: argparse.Namespace) -> "NamedCorpus | None":
-    """Return the corpus that `--corpus` names, if it is not on this machine.
-
-    Raises:
-        UserError: there is none of this name.
-    """
+    """Return the corpus that `--corpus` names, if it is not on this machine."""
     from keras_attn_zoo.corpora.corpus_folder import is_here
     from keras_attn_zoo.corpora.named_corpora import find_corpus
 
@@ -356,22 +357,14 @@ def missing_corpus(options: argparse.Namespace) -> "NamedCorpus | None":
 
 
 def refuse(options: argparse.Namespace, why: str, **without: object) -> None:
-    """Raise if any of the named options differs from its default.
-
-    Raises:
-        UserError: gives the reason, and the options to leave out.
-    """
+    """Raise if any of the named options differs from its default, with the reason and the options to leave out."""
     given = [f"--{name.replace('_', '-')}" for name, value in without.items() if getattr(options, name) != value]
     if given:
         raise UserError(f"{why}: leave out {' and '.join(given)}.")
 
 
 def files_of_text(name: str, files: list[str]) -> "TextFiles":
-    """Return the files of an option: source and target, or one TSV file; those of a test text as they are.
-
-    Raises:
-        UserError: there are more than two files, but not of a test text.
-    """
+    """Return the files of an option: source and target, or one TSV file; those of a test text as they are."""
     if len(files) > 2 and name != "test":
         raise UserError(f"--{name} takes SOURCE TARGET or one TSV file; received {len(files)} files.")
     return tuple(files) if len(files) > 1 else files[0]
@@ -389,3 +382,140 @@ def _answer(question):
         return False
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def add_task_argument(parser: Parser, others: Iterable[str], sets: str, corpus: bool = True) -> None:
+    """Add `--task`, with these tasks beside translation; it `sets` something, and `--corpus`, if any, may name it."""
+    parser.add_argument(
+        "--task",
+        choices=(TRANSLATION, *others),
+        help="what is learned: "
+        + "; ".join(f"{name}, {TASKS[name].about}" for name in (TRANSLATION, *others))
+        + f"; it sets {sets} (default: {'that of --corpus, or ' * corpus}{TRANSLATION})",
+    )
+
+
+def task_of(options: argparse.Namespace) -> str:
+    """Return the task of `--task` or of `--corpus`; translation where there is neither; raise if they disagree."""
+    given, corpus = getattr(options, "task", None), getattr(options, "corpus", None)
+    if corpus is None:
+        return given or TRANSLATION
+    from keras_attn_zoo.corpora.named_corpora import find_corpus
+
+    own = find_corpus(corpus)[0].task
+    if given not in (None, own):
+        raise UserError(f"the corpus {corpus} is for {own}: leave out --task {given}, or choose another corpus.")
+    known = (TRANSLATION, *getattr(options, "of_tasks", OTHER_TASKS))
+    if own not in known:
+        raise UserError(f"the corpus {corpus} is for {own}, but these systems are for {' and '.join(known)}.")
+    return own
+
+
+def add_test_arguments(parser: Parser) -> None:
+    """Add `--test` and `--reverse`."""
+    parser.add_argument(
+        "--test",
+        nargs="+",
+        metavar="FILE",
+        help=f"test text: SOURCE TARGET, or one TSV file{FURTHER} (default: the run's own)",
+    )
+    parser.add_argument("--reverse", action="store_true", help="use the second file or column as the source")
+
+
+def add_more_tests_argument(group: argparse._ArgumentGroup) -> None:
+    """Add `--more-test`, for `more_tests`."""
+    group.add_argument(
+        "--more-test",
+        nargs="+",
+        action="append",
+        default=[],
+        metavar=("NAME", "FILE"),
+        help=f"a further test text and the name of its scores: NAME SOURCE TARGET, or NAME and one TSV file{FURTHER}; "
+        "may be repeated",
+    )
+
+
+def more_tests(options: argparse.Namespace) -> "dict[str, ParallelText]":
+    """Return the texts of `--more-test` by name; raise for a name without files, given twice or of other scores."""
+    from keras_attn_zoo.corpora.given_files import is_tsv
+
+    texts: dict[str, ParallelText] = {}
+    for name, *files in options.more_test:
+        # With two files, it may be a name all the same.
+        if kind_of(name) == "file" and len(files) == 1 and not is_tsv(files[0]):
+            raise UserError(f"--more-test takes a name before the files; received the file {name!r} first.")
+        check_name(name)
+        if not files:
+            raise UserError(f"--more-test takes a name and files; received {name!r} alone.")
+        if name in texts or not is_further(name):
+            why = "given twice" if name in texts else "one that a run has for other scores"
+            raise UserError(f"--more-test: the name {name!r} is {why}: choose another, such as newstest2018.")
+        texts[name] = _read(files, options)
+    return texts
+
+
+def given_text(options: argparse.Namespace) -> "ParallelText | None":
+    """Return the text of `--test`; None without."""
+    return _read(options.test, options) if options.test else None
+
+
+def _read(files, options):
+    from keras_attn_zoo.corpora.given_files import read_test
+    from keras_attn_zoo.corpora.parallel_text import ParallelText
+
+    pairs, more = read_test(files_of_text("test", files), options.reverse)
+    return ParallelText(pairs, more_references=more)
+
+
+def given_gold(
+    options: argparse.Namespace, pairs: "Sequence[tuple[Sequence[str], Sequence[str]]]"
+) -> "list[Alignment]":
+    """Return the links of `--gold` for pairs of source and target words; raise for a file without any link."""
+    from keras_attn_zoo.evaluation.alignments import read_alignments
+
+    lengths = [(len(source), len(target)) for source, target in pairs]
+    gold = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
+    if not any(one.possible for one in gold):
+        raise UserError(f"{shown(options.gold)} has no links to score against: check the file.")
+    return gold
+
+
+def add_scoring_arguments(parser: Parser) -> None:
+    """Add `--tokenize` and `--lowercase`, for `scoring_options`."""
+    parser.add_argument(
+        "--tokenize",
+        metavar="NAME",
+        help="tokeniser of sacrebleu for BLEU: 13a, intl, zh, ja-mecab, char and so on, or Moses' for a language, such "
+        "as moses-de, for Multi-BLEU (default: 13a)",
+    )
+    parser.add_argument("--lowercase", action="store_true", help="ignore case in BLEU, chrF and TER")
+
+
+def scoring_options(options: argparse.Namespace, otherwise: str = "") -> dict[str, Any]:
+    """Return tokeniser and case as `score_text` takes them.
+
+    Args:
+        options: the parsed command line.
+        otherwise: the tokeniser without `--tokenize`; empty for the usual one.
+    """
+    from keras_attn_zoo.evaluation.text_scores import TOKENIZE, check_tokenizer
+
+    tokenize = (otherwise or TOKENIZE) if options.tokenize is None else options.tokenize
+    check_tokenizer(tokenize)
+    return {"tokenize": tokenize, "lowercase": options.lowercase}
+
+
+def own_text(model: PathLike) -> "ParallelText":
+    """Return the test text of a run; raise if the model is none, or see `own_test_text`."""
+    from keras_attn_zoo.runs.described_corpora import own_test_text
+
+    run = RunFolder(model)
+    if not run.holds_run:
+        raise UserError(f"{model} is not a run folder, and so has no test text: give --test SOURCE TARGET.")
+    return own_test_text(run, ask)
+
+
+def training_job(systems: Iterable[System | None]) -> str:
+    """Return the job of training systems, see `choose_backend`; None is one that does not exist, as is said later."""
+    only_rnns = all(system is not None and system.body == "rnn" for system in systems)
+    return "training RNNs" if only_rnns else "training"

@@ -1,8 +1,10 @@
-"""What a command with several parts says of one that failed, while the others go on."""
+"""What a command with several parts says of those that failed, while the others go on."""
 
 import logging
+from collections.abc import Callable, Iterable
 
 from keras_attn_zoo.cli.process import reason
+from keras_attn_zoo.support.errors import UserError
 
 _LOG = logging.getLogger(__name__)
 
@@ -22,3 +24,20 @@ def format_failure(name: str, error: Exception) -> str:
         why = f"{type(bug).__name__}: {bug}".splitlines()[0]
     _LOG.error("%s failed: %s", name, why, exc_info=bug)
     return str(why)
+
+
+def verify_each(what: str, checks: Iterable[tuple[str, Callable[[], str]]]) -> None:
+    """Print a line for each check, by name: what it returns, or the `UserError` that it raises.
+
+    Raises:
+        UserError: says how many checks failed, of what, in the plural; all were made.
+    """
+    wrong = 0
+    for name, check in checks:
+        try:
+            print(f"{name}: {check()}")
+        except UserError as error:
+            wrong += 1
+            print(f"{name}: {error}")
+    if wrong:
+        raise UserError(f"{wrong} of the {what} could not be verified: see above.")

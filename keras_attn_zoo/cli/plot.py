@@ -7,21 +7,14 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from keras_attn_zoo.cli import (
-    plot_attention,
-    plot_by_length,
-    plot_curves,
-    plot_divergence,
-    plot_entropy,
-    plot_lengths,
-    plot_matrices,
-    plot_speed,
-    plot_top_k,
-    plot_weights,
-)
+from keras_attn_zoo.cli.options import own_text
 from keras_attn_zoo.cli.parser import Parser
 from keras_attn_zoo.cli.part_failures import format_failure
-from keras_attn_zoo.cli.text_options import own_text
+from keras_attn_zoo.cli.plot_attention import ATTENTION, MATRICES
+from keras_attn_zoo.cli.plot_curves import BY_LENGTH, CURVES, TOP_K
+from keras_attn_zoo.cli.plot_layers import DIVERGENCE, ENTROPY, WEIGHTS
+from keras_attn_zoo.cli.plot_lengths import LENGTHS
+from keras_attn_zoo.cli.plot_speed import SPEED
 from keras_attn_zoo.corpora.corpus import Corpus
 from keras_attn_zoo.data.words import word_count
 from keras_attn_zoo.studies.comparison import Recipe, Run, folders_by_seed
@@ -32,23 +25,7 @@ from keras_attn_zoo.support.locks import locked
 
 _LOG = logging.getLogger(__name__)
 
-PICTURES = [
-    module.COMMAND
-    for module in (
-        plot_attention,
-        plot_curves,
-        plot_entropy,
-        plot_weights,
-        plot_divergence,
-        plot_matrices,
-        plot_lengths,
-        plot_by_length,
-        plot_speed,
-        plot_top_k,
-    )
-]
-
-
+PICTURES = [ATTENTION, CURVES, ENTROPY, WEIGHTS, DIVERGENCE, MATRICES, LENGTHS, BY_LENGTH, SPEED, TOP_K]
 # In the pictures of a recipe, a sentence of the test text and its translation.
 PAIR = ("{sentence}", "{translation}")
 # How many words the sentence has.

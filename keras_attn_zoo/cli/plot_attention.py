@@ -1,26 +1,26 @@
-"""`attn-zoo plot attention`: draw the attention matrix of a sentence."""
+"""`attn-zoo plot attention` and `plot matrices`: weights of a sentence, and those that depend on positions alone."""
 
 import argparse
 import dataclasses
-import logging
+from pathlib import Path
 
 from keras_attn_zoo.cli.options import (
     MODEL,
     add_attention_arguments,
-    add_length_argument,
-    add_picture_argument,
-    add_precision_argument,
+    add_heads_argument,
+    add_loading_arguments,
     add_search_arguments,
     layers_of,
+    own_text,
+    picture_command,
 )
-from keras_attn_zoo.cli.parser import Command, Parser
+from keras_attn_zoo.cli.parser import Parser, typed
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import kind_of
+from keras_attn_zoo.support.setting_types import Whole
 
-_LOG = logging.getLogger(__name__)
 
-
-def add_arguments(parser: Parser) -> None:
-    """Add the options."""
+def _add_attention(parser: Parser) -> None:
     parser.add_argument("model", help=MODEL)
     parser.add_argument("sentence", help="the source sentence")
     parser.add_argument(
@@ -38,13 +38,11 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--subwords", action="store_true", help="draw subwords instead of words")
     add_attention_arguments(parser)
-    add_picture_argument(parser)
     add_search_arguments(parser)
-    add_length_argument(parser)
-    add_precision_argument(parser)
+    add_loading_arguments(parser)
 
 
-def run(options: argparse.Namespace) -> None:
+def _draw_attention(options: argparse.Namespace) -> None:
     """Draw the attention of one or more models in one picture."""
     from keras_attn_zoo.runs.attention_by_layer import self_attention
     from keras_attn_zoo.runs.curves import titles
@@ -97,10 +95,53 @@ def run(options: argparse.Namespace) -> None:
         panels.append((title if options.beside else None, matrix))
     source_words, target_words = words
     plot_attentions(panels, source_words, target_words, options.output)
-    _LOG.info("wrote %s", options.output)
 
 
-COMMAND = Command(
+def _add_matrices(parser: Parser) -> None:
+    parser.add_argument("model", help=MODEL)
+    parser.add_argument(
+        "--size",
+        type=typed(Whole(least=1, most=1024)),
+        metavar="N",
+        help="number of positions (default: as many as the longest sentence of a run's test text has, at most 80; of "
+        "other models 80, or as many as they accept)",
+    )
+    add_heads_argument(parser)
+    add_loading_arguments(parser)
+
+
+def _draw_matrices(options: argparse.Namespace) -> None:
+    """Draw one panel for each layer, and a row for each side."""
+    from keras_attn_zoo.runs.attention_by_layer import PLACES, matrices_by_position
+    from keras_attn_zoo.runs.loading import load_translator
+    from keras_attn_zoo.viewing.figures import plot_grids
+
+    translator = load_translator(options.model, max_tokens=options.max_tokens, precision=options.precision)
+    found = matrices_by_position(translator, options.size or _longest(translator, Path(options.model)), options.heads)
+    rows = [
+        [(f"{PLACES[place]}, layer {number + 1}", matrix) for number, matrix in layers.items()]
+        for place, layers in found.items()
+    ]
+    # The first position of a decoder attends to itself alone; most weights are a hundredth of that.
+    plot_grids(rows, options.output, "attended position", "position", "weight", gamma=0.5)
+
+
+def _longest(translator, folder):
+    """The size of the matrices of a run: what lies beyond the sentences of its text was hardly trained; or None."""
+    from keras_attn_zoo.runs.attention_by_layer import MOST_POSITIONS
+    from keras_attn_zoo.runs.run_folder import RunFolder
+
+    run = RunFolder(folder)
+    # Runs of early versions have no text of their own.
+    if not run.holds_run or kind_of(run.test) != "file":
+        return None
+    preprocessor = translator.preprocessor
+    most = min(MOST_POSITIONS, preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length)
+    text = own_text(folder).encoded_for(preprocessor)
+    return min(most, max((len(ids) for side in (text.sources, text.targets) for ids in side), default=most))
+
+
+ATTENTION = picture_command(
     "attention",
     "draw the attention matrix of a sentence, with words on both axes",
     [
@@ -109,6 +150,13 @@ COMMAND = Command(
         'attn-zoo plot attention runs/transformer "Er kam an." --place encoder --layer 2 --output encoder.png',
         'attn-zoo plot attention runs/plain "Er kam an." --beside runs/latent --output beside.png',
     ],
-    add_arguments,
-    run,
+    _add_attention,
+    _draw_attention,
+)
+MATRICES = picture_command(
+    "matrices",
+    "draw the weights of attention that does not depend on tokens: RAN, the Random Synthesizer, Gaussian attention",
+    ["attn-zoo plot matrices runs/ran-all --output matrices.png", "... --size 40 --heads 0"],
+    _add_matrices,
+    _draw_matrices,
 )

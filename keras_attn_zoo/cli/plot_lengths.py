@@ -2,19 +2,15 @@
 
 import argparse
 import collections
-import logging
 
-from keras_attn_zoo.cli.options import add_picture_argument, ask
-from keras_attn_zoo.cli.parser import Command, Parser, typed
+from keras_attn_zoo.cli.options import ask, picture_command
+from keras_attn_zoo.cli.parser import Parser, typed
 from keras_attn_zoo.data.words import word_count
 from keras_attn_zoo.support.files import kind_of
 from keras_attn_zoo.support.setting_types import Whole
 
-_LOG = logging.getLogger(__name__)
 
-
-def add_arguments(parser: Parser) -> None:
-    """Add the options."""
+def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "texts",
         nargs="+",
@@ -28,12 +24,11 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         help="lengths per bar, in words (default: 1)",
     )
-    add_picture_argument(parser)
     # The text of runs that were trained on it just now, which therefore need not be asked for: see `draw_pictures`.
     parser.set_defaults(known_corpus=None)
 
 
-def run(options: argparse.Namespace) -> None:
+def _draw(options: argparse.Namespace) -> None:
     """Draw a histogram for each file, and for each side of the text of runs."""
     import numpy as np
 
@@ -61,7 +56,6 @@ def run(options: argparse.Namespace) -> None:
         for title, counts in histograms.items()
     }
     plot_histograms(heights, edges, options.output, "words", "sentences")
-    _LOG.info("wrote %s", options.output)
 
 
 def _lengths(lines):
@@ -81,13 +75,13 @@ def _corpus_of(folder, known):
     return own_corpus(run, ask)
 
 
-COMMAND = Command(
+LENGTHS = picture_command(
     "lengths",
     "draw a histogram of the lengths of sentences",
     [
         "attn-zoo plot lengths train.de train.en --output lengths.png",
         "attn-zoo plot lengths runs/bahdanau --output lengths.png",
     ],
-    add_arguments,
-    run,
+    _add_arguments,
+    _draw,
 )

@@ -1,28 +1,26 @@
 """`attn-zoo plot speed`: measure and draw how fast models translate, by batch or by beam."""
 
 import argparse
-import logging
 from typing import Any
 
 from keras_attn_zoo.cli.options import (
     MODEL,
-    add_length_argument,
-    add_picture_argument,
-    add_precision_argument,
+    add_loading_arguments,
+    add_test_arguments,
+    given_text,
+    own_text,
+    picture_command,
 )
-from keras_attn_zoo.cli.parser import Command, Parser, typed
-from keras_attn_zoo.cli.text_options import add_test_arguments, given_text, own_text
+from keras_attn_zoo.cli.parser import Parser, typed
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.messages import progress_bar
 from keras_attn_zoo.support.setting_types import Whole
 
-_LOG = logging.getLogger(__name__)
 # As in Zeng, §3.3: four beams for all batches, batches of 100 for all beams.
 _BATCHES, _BEAMS = [1, 10, 50, 100], [1, 2, 4, 8]
 
 
-def add_arguments(parser: Parser) -> None:
-    """Add the options."""
+def _add_arguments(parser: Parser) -> None:
     parser.add_argument("models", nargs="+", metavar="MODEL", help=MODEL)
     parser.add_argument("--by", choices=("batch", "beam"), default="batch", help="what varies (default: batch)")
     of_both = (("batch-sizes", _BATCHES, "100 with --by beam"), ("beams", _BEAMS, "4 with --by batch"))
@@ -48,16 +46,14 @@ def add_arguments(parser: Parser) -> None:
         help="number of timed translations, after one untimed run to compile (default: 3)",
     )
     add_test_arguments(parser)
-    add_picture_argument(parser)
-    add_length_argument(parser)
-    add_precision_argument(parser)
+    add_loading_arguments(parser)
 
 
-def run(options: argparse.Namespace) -> None:
+def _draw(options: argparse.Namespace) -> None:
     """Measure, draw a curve for each model, and print the numbers."""
     from keras_attn_zoo.runs.curves import titles
     from keras_attn_zoo.runs.loading import load_translator
-    from keras_attn_zoo.runs.translation_speed import translation_speed
+    from keras_attn_zoo.runs.search_time import translation_speed
     from keras_attn_zoo.studies.tabular import markdown_table
     from keras_attn_zoo.viewing.attention_pictures import plot_curves
 
@@ -91,16 +87,15 @@ def run(options: argparse.Namespace) -> None:
     rows = [[title, *(f"{speed:.0f}" for speed in speeds)] for title, speeds in found.items()]
     print(markdown_table([f"tokens/s by {what}", *map(str, varied)], rows))
     plot_curves(curves, options.output, "target tokens per second", xlabel=what, ticks=ticks)
-    _LOG.info("wrote %s", options.output)
 
 
-COMMAND = Command(
+SPEED = picture_command(
     "speed",
     "measure and draw how fast models translate a text, by the size of the batches or the number of beams",
     [
         "attn-zoo plot speed runs/transformer runs/ran-all --output by-batch.png",
         "attn-zoo plot speed runs/transformer runs/ran-all --by beam --batch-sizes 32 --output by-beam.png",
     ],
-    add_arguments,
-    run,
+    _add_arguments,
+    _draw,
 )

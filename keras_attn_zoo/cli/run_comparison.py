@@ -8,20 +8,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keras_attn_zoo.cli.device_options import add_devices_arguments
-from keras_attn_zoo.cli.jobs import training_job
 from keras_attn_zoo.cli.options import (
+    OF_A_RUN,
     add_budget_argument,
     add_corpus_arguments,
+    add_more_tests_argument,
     add_override_argument,
     add_precision_argument,
+    add_scoring_arguments,
     add_significance_argument,
+    add_task_argument,
     backend_of_run,
     check_corpus_options,
     corpus_from_options,
     missing_corpus,
+    more_tests,
     refuse,
     resumed,
+    scoring_options,
     settings_from_options,
+    task_of,
+    training_job,
 )
 from keras_attn_zoo.cli.parser import Parser, checked
 from keras_attn_zoo.cli.part_failures import format_failure
@@ -37,13 +44,6 @@ from keras_attn_zoo.cli.table_options import (
     take_corpus_of_paper,
     tell_of_other_languages,
     texts_of_tables,
-)
-from keras_attn_zoo.cli.task_options import OF_A_RUN, add_task_argument, task_of
-from keras_attn_zoo.cli.text_options import (
-    add_more_tests_argument,
-    add_scoring_arguments,
-    more_tests,
-    scoring_options,
 )
 from keras_attn_zoo.runs.system import SETTINGS, System
 from keras_attn_zoo.studies.comparison import Recipe, Run, expand, parse_grid

@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keras_attn_zoo.cli.options import add_gold_arguments, refuse
+from keras_attn_zoo.cli.options import TRANSLATION, add_gold_arguments, given_gold, refuse, task_of
 from keras_attn_zoo.cli.parser import Parser
-from keras_attn_zoo.cli.task_options import TRANSLATION, task_of
-from keras_attn_zoo.cli.text_options import given_gold
 from keras_attn_zoo.studies.comparison import Recipe
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import shown

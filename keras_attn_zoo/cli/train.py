@@ -5,20 +5,24 @@ import dataclasses
 from pathlib import Path
 
 from keras_attn_zoo.cli.device_options import add_devices_arguments
-from keras_attn_zoo.cli.jobs import training_job
 from keras_attn_zoo.cli.options import (
+    OF_A_RUN,
+    OTHER_TASKS,
     add_budget_argument,
     add_corpus_arguments,
     add_override_argument,
     add_precision_argument,
+    add_scoring_arguments,
+    add_task_argument,
     backend_of_run,
     corpus_from_options,
     resumed,
+    scoring_options,
     settings_from_options,
+    task_of,
+    training_job,
 )
 from keras_attn_zoo.cli.parser import Command, Parser
-from keras_attn_zoo.cli.task_options import OF_A_RUN, OTHER_TASKS, add_task_argument, task_of
-from keras_attn_zoo.cli.text_options import add_scoring_arguments, scoring_options
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.support.errors import UserError, choice
 

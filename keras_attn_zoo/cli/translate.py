@@ -11,8 +11,7 @@ from keras_attn_zoo.cli.device_options import add_devices_arguments
 from keras_attn_zoo.cli.options import (
     MODEL,
     add_batch_argument,
-    add_length_argument,
-    add_precision_argument,
+    add_loading_arguments,
     add_search_arguments,
 )
 from keras_attn_zoo.cli.parser import Command, Parser, typed
@@ -46,9 +45,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--scores", action="store_true", help="write the score after each translation")
     add_batch_argument(parser, "translated")
     add_search_arguments(parser)
-    add_length_argument(parser)
+    add_loading_arguments(parser)
     add_devices_arguments(parser)
-    add_precision_argument(parser)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -19,21 +19,13 @@ def split_name(name: str) -> tuple[str, str] | None:
 
 
 def parse_argument(text: str, name: str) -> Any:
-    """Parse the value of an argument: a number, True, False, None in any case, or a word.
-
-    Raises:
-        UserError: it is something else.
-    """
+    """Parse the value of an argument, None in any case; raise as `check_argument` does."""
     text = text.strip()
     return check_argument(None if text.lower() == "none" else literal(text), name)
 
 
 def check_argument(value: Any, name: str) -> Any:
-    """Return the value of an argument.
-
-    Raises:
-        UserError: it is neither a number, nor True, False, None, nor a word.
-    """
+    """Return the value of an argument; raise unless it is a number, True, False, None or a word."""
     fits = value.isidentifier() if isinstance(value, str) else value is None or isinstance(value, (bool, int, float))
     if not fits or (isinstance(value, float) and not math.isfinite(value)):
         received = shown_value(value)
@@ -42,12 +34,7 @@ def check_argument(value: Any, name: str) -> Any:
 
 
 def with_argument(mechanism: Any, argument: str, value: Any) -> Any:
-    """Return a mechanism, or one per layer, with an argument set.
-
-    Args:
-        mechanism: a value of a `Mechanism` setting.
-        argument: name of the argument.
-        value: its value.
+    """Return a value of a `Mechanism` setting, one mechanism or one per layer, with an argument set.
 
     Example:
         >>> with_argument("weight_subtraction", "subtraction", 2.0)
@@ -57,16 +44,6 @@ def with_argument(mechanism: Any, argument: str, value: Any) -> Any:
         return [with_argument(one, argument, value) for one in mechanism]
     own = {"attention": mechanism} if isinstance(mechanism, str) else mechanism
     return {**own, argument: value}
-
-
-def takes_argument(mechanism: Any, argument: str) -> bool:
-    """Whether a mechanism, or each of several, takes an argument. This imports Keras.
-
-    Example:
-        >>> takes_argument("weight_subtraction", "subtraction"), takes_argument("multi_head", "subtraction")
-        (True, False)
-    """
-    return argument in arguments_of(mechanism)
 
 
 def arguments_of(mechanism: Any) -> set[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from keras_attn_zoo.data.text_files import read_columns
 from keras_attn_zoo.presets.preset_checks import check_preset
-from keras_attn_zoo.runs.own_preset import check_own_preset
+from keras_attn_zoo.runs.loading import check_own_preset
 from keras_attn_zoo.runs.run_folder import LARGEST_TEXT, RunFolder
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.support.errors import UserError, counted

@@ -1,17 +1,19 @@
 """The folder of one run, and its files."""
 
+import contextlib
 import hashlib
+import importlib.metadata
 import itertools
 import os
+import platform
 import re
+import sys
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.corpora.relocated_corpus import other_reading, other_text
 from keras_attn_zoo.data.text_files import read_columns, read_lines
-from keras_attn_zoo.runs.environment import environment
 from keras_attn_zoo.runs.score_data import are_scores, finite
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.support.errors import UserError
@@ -37,6 +39,11 @@ _LATER_IN_PARTS: dict[str, dict[str, Any]] = {
     "data": dict(drop_illegal_characters=False, subword_sampling_alpha=0.1, truncate_keep="start", task="translation"),
     "training": {"bleu_tokenize": "13a"},
 }
+# Whose versions a run notes.
+_PACKAGES = [
+    *("keras-attn-zoo", "keras", "keras-hub", "jax", "jaxlib", "tensorflow"),
+    *("torch", "numpy", "sentencepiece", "sacrebleu", "matplotlib"),
+]
 # Bytes of the text of a run folder: of millions of sentences.
 LARGEST_TEXT = 2**30
 # File systems allow 255; temporary files add a suffix.
@@ -89,11 +96,11 @@ class RunFolder:
         """Whether a run was started here: presets and checkpoints have a `config.json` too, but also other files."""
         return kind_of(self.config) is not None and not any(kind_of(self.path / name) for name in _NOT_OF_RUNS)
 
-    def lock(self, wait: bool = False) -> AbstractContextManager[None]:
+    def lock(self, wait: bool = False) -> contextlib.AbstractContextManager[None]:
         """Keep other processes from training here; see `locked`."""
         return locked(self.path, wait=wait)
 
-    def lock_scores(self) -> AbstractContextManager[None]:
+    def lock_scores(self) -> contextlib.AbstractContextManager[None]:
         """Wait for other processes that write scores, and keep them from writing; see `locked`."""
         return locked(self.path, ".scores.lock", wait=True)
 
@@ -347,3 +354,21 @@ def _differences(left, right, path):
             yield from _differences(left.get(key), right.get(key), f"{path}.{key}")
     elif left != right:
         yield f"{path}: {shown_value(left)}, now {shown_value(right)}"
+
+
+def environment() -> dict[str, Any]:
+    """Return versions, backend and machine, as plain data."""
+    import keras
+
+    versions = {}
+    for package in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+        "backend": keras.config.backend(),
+        "packages": versions,
+        "command": sys.argv,
+    }

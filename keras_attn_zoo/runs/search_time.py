@@ -1,7 +1,8 @@
-"""How long the translations take that a run makes while and after it is trained."""
+"""How long translations take: those that a run makes while and after it is trained, and those of any translator."""
 
 import dataclasses
 import math
+import time
 
 import keras
 
@@ -13,6 +14,7 @@ from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.runs.preparation import PreparedData, build_translator, compile_translator
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.translators.translator import Translator
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,3 +97,25 @@ def _shapes(text, system):
     limit = max(longest_translation(system.data.max_tokens), *map(len, text.sources))
     batches = grid_batches([list(map(len, text.sources))], [limit], system.search.batch_size)
     return len({(batch.rows, batch.widths) for batch in batches})
+
+
+def translation_speed(translator: Translator, text: EncodedText, batch_size: int, runs: int = 3) -> float:
+    """Return the target tokens per second of translating a text, the end tokens included: the mean of several runs.
+
+    A run before them compiles, and is not counted.
+
+    Args:
+        translator: the translator.
+        text: what its `encode` returned.
+        batch_size: sentences per batch.
+        runs: how often the text is translated.
+    """
+
+    def translate():
+        return sum(len(best.token_ids) for [best] in translator.translate(text, batch_size=batch_size))
+
+    tokens = translate()
+    began = time.perf_counter()
+    for _ in range(runs):
+        translate()
+    return runs * tokens / (time.perf_counter() - began)

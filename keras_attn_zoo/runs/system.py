@@ -1,19 +1,22 @@
 """A system: the settings of a translator, its training and its search; and the table of all settings."""
 
 import dataclasses
+import tomllib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.bodies.schema import BODIES, OUTPUT_SETTINGS
 from keras_attn_zoo.runs.mechanism_arguments import (
+    arguments_of,
     check_argument,
     parse_argument,
     split_name,
-    takes_argument,
     with_argument,
 )
 from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingSettings, settings_of
 from keras_attn_zoo.support.errors import UserError, choice
+from keras_attn_zoo.support.files import PathLike, check_file, reason_of, shown
 from keras_attn_zoo.support.setting_types import Choice, Mechanism, Setting, Text, Whole, shown_value
 
 _SYSTEM = {
@@ -77,6 +80,47 @@ def check_settings(values: Mapping[str, Any]) -> dict[str, Any]:
         {'epochs': 3.0, 'clip_norm': None}
     """
     return {name: _read(name, value) for name, value in values.items()}
+
+
+def read_settings(path: PathLike) -> dict[str, Any]:
+    """Read settings from a TOML file, by name; None is the word `"none"`, for TOML has no such value.
+
+    Args:
+        path: a file with lines such as `epochs = 3`. A table that is no description of a mechanism has arguments of
+            one: `cross_attention.window = 3`.
+
+    Raises:
+        UserError: the file cannot be read or is not TOML; a table that names no mechanism; an unknown name, a value of
+            the wrong type or out of bounds.
+
+    Example:
+        >>> read_settings("settings.toml")  # doctest: +SKIP
+        {'epochs': 3.0, 'hidden_dim': 256}
+    """
+    check_file(path)
+    try:
+        found = tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise UserError(f"cannot read {shown(path)}: {reason_of(error)}. Check the path.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"{shown(path)} is not TOML ({error}): write lines such as epochs = 3.") from None
+    flat = {}
+    for name, value in found.items():
+        if isinstance(value, dict) and "attention" not in value:
+            every = (one for part in SETTINGS.values() for one in part.items())
+            mechanisms = sorted({one for one, setting in every if isinstance(setting, Mechanism)})
+            if name not in mechanisms:
+                raise UserError(
+                    f"{shown(path)}: {shown_value(name)} is a table, but no mechanism: {choice(name, mechanisms)} "
+                    "Write settings above all tables, such as epochs = 3."
+                )
+            flat.update({f"{name}.{argument}": one for argument, one in value.items()})
+        else:
+            flat[name] = value
+    try:
+        return check_settings(flat)
+    except UserError as error:
+        raise UserError(f"{shown(path)}: {error}") from None
 
 
 def _read(name, value):
@@ -249,10 +293,7 @@ class System:
         return dataclasses.replace(self, **changed)
 
     def applicable_settings(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Return only the settings that apply to this system: to its body and its output.
-
-        Args:
-            settings: a dict of values by name, for systems of either body.
+        """Return only those of some settings, by name, that apply to this system: to its body and its output.
 
         Example:
             >>> System("a", {}).applicable_settings({"epochs": 3.0, "num_heads": 4, "search_top_k": 2})
@@ -271,6 +312,6 @@ class System:
         known = self.settings() - without
         for name in settings:
             place, argument = split_name(name) or ("", "")
-            if place in known and _takes_arguments(name) and takes_argument(sizes[place], argument):
+            if place in known and _takes_arguments(name) and argument in arguments_of(sizes[place]):
                 known.add(name)
         return {name: value for name, value in settings.items() if name in known}

@@ -4,8 +4,8 @@ Everything is drawn on `matplotlib.figure.Figure` objects; pyplot's state,
 including its backend, is neither read nor changed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogFormatter, MaxNLocator
 
+from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike
 from keras_attn_zoo.viewing.canvas import (
@@ -68,26 +69,8 @@ def _checked_weights(weights, source_tokens, target_tokens):
     return weights
 
 
-class GoldLinks(Protocol):
-    """Links (j, i), source position first, counted from 0, as an `evaluation.alignments.Alignment` has them."""
-
-    @property
-    def sure(self) -> Set[tuple[int, int]]:
-        """Links that are right."""
-
-    @property
-    def possible(self) -> Set[tuple[int, int]]:
-        """Links that are not wrong, the sure ones included."""
-
-
-class _Gold(NamedTuple):
-    sure: frozenset
-    possible: frozenset
-
-
 def _checked_gold(gold, shape):
-    sure = frozenset(getattr(gold, "sure", gold) or ())
-    gold = _Gold(sure, frozenset(getattr(gold, "possible", sure)))
+    gold = gold if isinstance(gold, Alignment) else Alignment(sure=set(gold or ()))
     targets, sources = shape
     for j, i in gold.possible:
         if not (0 <= j < sources and 0 <= i < targets):
@@ -191,7 +174,7 @@ def plot_attentions(
     source_tokens: Sequence[str],
     target_tokens: Sequence[str],
     path: PathLike,
-    gold: GoldLinks | Iterable[tuple[int, int]] | None = None,
+    gold: Alignment | Iterable[tuple[int, int]] | None = None,
 ) -> None:
     """Draw several attention matrices of one sentence pair side by side.
 
@@ -226,7 +209,7 @@ def plot_attention(
     target_tokens: Sequence[str],
     path: PathLike,
     title: str | None = None,
-    gold: GoldLinks | Iterable[tuple[int, int]] | None = None,
+    gold: Alignment | Iterable[tuple[int, int]] | None = None,
 ) -> None:
     """Draw the attention matrix of one sentence pair, source words on top.
 

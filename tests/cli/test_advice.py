@@ -10,7 +10,7 @@ from keras_attn_zoo import cli
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.presets.preset_checks import check_preset
 from keras_attn_zoo.runs.attention_by_layer import matrices_by_position
-from keras_attn_zoo.runs.sentence_lengths import check_test_text
+from keras_attn_zoo.runs.training import check_test_text
 from keras_attn_zoo.support.choices import MOST_TOKENS
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.locks import locked

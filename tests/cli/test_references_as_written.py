@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from keras_attn_zoo.cli.text_options import more_tests
+from keras_attn_zoo.cli.options import more_tests
 from keras_attn_zoo.corpora.corpus import corpus_from_files
 from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.corpora.relocated_corpus import other_text

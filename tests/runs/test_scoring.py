@@ -13,7 +13,7 @@ from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.evaluation.alignments import alignment_scores, read_alignments
 from keras_attn_zoo.runs import finished_run
 from keras_attn_zoo.runs.curves import curves
-from keras_attn_zoo.runs.drawing import draw_run
+from keras_attn_zoo.runs.finished_run import draw_run
 from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.scoring import score_run, training_summary

@@ -13,8 +13,7 @@ from keras_attn_zoo.data.splits import Splits
 from keras_attn_zoo.data.subwords import Subwords, train_subwords
 from keras_attn_zoo.data.truncation import Truncation
 from keras_attn_zoo.runs import training
-from keras_attn_zoo.runs.sentence_lengths import check_test_text, check_test_words
-from keras_attn_zoo.runs.training import train_system
+from keras_attn_zoo.runs.training import check_test_text, check_test_words, train_system
 from keras_attn_zoo.support.checksums import sha256
 from keras_attn_zoo.support.errors import UserError
 from tests.hard_text import HYPOTHESES, REFERENCES, drawn

@@ -6,7 +6,7 @@ import pytest
 
 from keras_attn_zoo.cli.options import settings_from_options
 from keras_attn_zoo.runs.preparation import check_system
-from keras_attn_zoo.runs.settings_file import read_settings
+from keras_attn_zoo.runs.system import read_settings
 from keras_attn_zoo.support.errors import UserError
 from tests.tiny_run import TINY
 

@@ -14,7 +14,7 @@ from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.evaluation.text_scores import ALL_METRICS, NORMALIZED_TER, score_text
 from keras_attn_zoo.runs import finished_run
 from keras_attn_zoo.runs.described_corpora import corpus_from_description, own_test_text
-from keras_attn_zoo.runs.drawing import draw_run
+from keras_attn_zoo.runs.finished_run import draw_run
 from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.preparation import check_system

@@ -14,7 +14,7 @@ from keras_attn_zoo.data.splits import Splits
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.evaluation.text_scores import score_text
-from keras_attn_zoo.runs.drawing import draw_run
+from keras_attn_zoo.runs.finished_run import draw_run
 from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.runs.preparation import (
     build_translator,

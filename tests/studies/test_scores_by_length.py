@@ -6,8 +6,8 @@ import types
 import pytest
 import sacrebleu
 
-from keras_attn_zoo.runs import translation_speed as module
-from keras_attn_zoo.runs.translation_speed import translation_speed
+from keras_attn_zoo.runs import search_time as module
+from keras_attn_zoo.runs.search_time import translation_speed
 from keras_attn_zoo.studies.scores_by_length import class_of, length_classes, scores_by_length, usual_bounds
 from keras_attn_zoo.support.errors import UserError
 from tests import tiny
