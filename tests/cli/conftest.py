@@ -41,6 +41,17 @@ def attn_zoo(capsys):
     return run
 
 
+@pytest.fixture
+def refused(attn_zoo):
+    """Run a command line of which one line says what is wrong, and nothing else is said."""
+
+    def run(said, *arguments):
+        status, output, error = attn_zoo(*arguments)
+        assert (status, output, error.count("\n")) == (2, "", 1) and said in error, error
+
+    return run
+
+
 @pytest.fixture(scope="module")
 def translations(trained):
     return [best[0].text for best in load_translator(trained).translate(SENTENCES)]

@@ -77,12 +77,11 @@ def test_a_lock_holds_on_a_full_disk(tmp_path, monkeypatch):
         pass
 
 
-@pytest.mark.long
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full device")
 def test_a_full_disk_names_standard_output(capsys, monkeypatch):
     with open("/dev/full", "w") as full:
         monkeypatch.setattr("sys.stdout", full)
-        assert cli.main(["systems"]) == 2
+        assert cli.main(["presets"]) == 2
         monkeypatch.undo()
         os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())
     assert "cannot write standard output: No space left on device" in capsys.readouterr().err

@@ -35,15 +35,14 @@ def test_runs_and_what_they_need_are_known_without_the_text(attn_zoo, without_co
     assert not (tmp_path / "out").exists() and not (tmp_path / "corpora").exists()
 
 
-def test_what_would_be_refused_is_refused_without_the_text_too(attn_zoo, without_corpora, tmp_path):
+def test_what_would_be_refused_is_refused_without_the_text_too(refused, without_corpora, tmp_path):
     line = ("compare", "--systems", "transformer", "--corpus", "multi30k-de-en", "--out", tmp_path / "out", "--plan")
     for more, said in (
         (("--embedded",), "--embedded provides the text: leave out --corpus"),
         (("--train", "a", "b"), "--corpus provides the text: leave out --train"),
         (("--more-test", "news", "a", "b"), "there is no file a: check the path"),
     ):
-        status, output, error = attn_zoo(*line, *more)
-        assert (status, output) == (2, "") and said in error
+        refused(said, *line, *more)
 
 
 def test_without_a_vocabulary_size_parameters_are_unknown(attn_zoo, without_corpora, tmp_path):

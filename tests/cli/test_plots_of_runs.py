@@ -8,7 +8,7 @@ from keras_attn_zoo.runs.system import System
 from tests.made_runs import REFERENCES, WRONG, make_run
 
 
-def test_one_curve_for_all_seeds_of_a_system(attn_zoo, tmp_path, monkeypatch):
+def test_one_curve_for_all_seeds_of_a_system(attn_zoo, refused, tmp_path, monkeypatch):
     """Losses of 3 and 2 beside 5 and 4: means of 4 and 3; the root of 1 + 1; the third round of one run is left out."""
     seen = []
     monkeypatch.setattr(
@@ -48,8 +48,7 @@ def test_one_curve_for_all_seeds_of_a_system(attn_zoo, tmp_path, monkeypatch):
         ([folders[0], "--difference"], "--difference compares runs: give two or more"),
         ([*folders, "--difference", "--log-scale"], "no room for differences below 0: leave out --log-scale"),
     ):
-        status, _, error = attn_zoo("plot", "curves", *arguments, "--key", "loss", *output)
-        assert status == 2 and said in error
+        refused(said, "plot", "curves", *arguments, "--key", "loss", *output)
     line = ("plot", "by-length", *folders[:2], "--side", "target", "--bounds", 6)
     assert attn_zoo(*line, *output)[0] == 0 and attn_zoo(*line, "--over-seeds", *output)[0] == 0
     (alone, more), (together, _) = seen
@@ -58,13 +57,12 @@ def test_one_curve_for_all_seeds_of_a_system(attn_zoo, tmp_path, monkeypatch):
     assert together[0]["a, 2 seeds"][1][0] == pytest.approx((right + wrong) / 2)
     assert seen[1][1]["deviations"]["a, 2 seeds"][0] == pytest.approx((right - wrong) / root)
     (tmp_path / "a2" / "log.jsonl").write_text(json.dumps({"round": 1, "step": 9, "loss": 1.0}) + "\n")
-    status, _, error = attn_zoo("plot", "curves", *folders, "--key", "loss", "--over-seeds", *output)
-    assert status == 2 and "have no step in common" in error
-    status, _, error = attn_zoo("plot", "curves", *folders[:2], "--key", "loss", "--difference", *output)
-    assert status == 2 and "a2 has no step in common with a: draw them without --difference" in error
+    line = ("plot", "curves", *folders[:2], "--key", "loss", *output)
+    refused("have no step in common", *line, "--over-seeds")
+    refused("a2 has no step in common with a: draw them without --difference", *line, "--difference")
 
 
-def test_how_many_times_faster_the_run_without_a_latent_alignment_is_trained(attn_zoo, tmp_path, monkeypatch):
+def test_how_many_times_faster_the_run_without_a_latent_alignment_is_trained(attn_zoo, refused, tmp_path, monkeypatch):
     """1,200 tokens/s beside 400 with two positions and 300 with all: 3 and 4 times."""
     seen = []
     monkeypatch.setattr(
@@ -82,7 +80,6 @@ def test_how_many_times_faster_the_run_without_a_latent_alignment_is_trained(att
     ((curves, _, ylabel),) = seen
     assert curves == {"latent alignment": ([0, 1], [3.0, 4.0]), "plain": ([0, 1], [1.0, 1.0])}
     assert ylabel == "training speed of plain / training speed"
-    status, _, error = attn_zoo(*line, tmp_path / "all")
-    assert status == 2 and "needs one run without a latent alignment; received 0" in error
+    refused("needs one run without a latent alignment; received 0", *line, tmp_path / "all")
     line.remove("--trained")
-    assert "speed-ratio is measured in training: give --trained" in attn_zoo(*line, tmp_path / "all")[2]
+    refused("speed-ratio is measured in training: give --trained", *line, tmp_path / "all")

@@ -49,15 +49,6 @@ def test_translate_in_bfloat16(attn_zoo, trained):
     assert score == pytest.approx(float(exact.split("\t")[1]), rel=0.05)
 
 
-@pytest.mark.parametrize(
-    ("option", "value"), [("--precision", "bfloat16"), ("--devices", "1"), ("--distribution", "model")]
-)
-def test_what_is_not_computed_takes_no_precision_and_no_devices(attn_zoo, trained, option, value):
-    for of_what in ((trained, "--stored"), ("--hypotheses", "a", "--references", "b")):
-        status, _, error = attn_zoo("evaluate", *of_what, option, value)
-        assert status == 2 and f"leave out {option}" in error
-
-
 @pytest.fixture
 def installed(monkeypatch):
     """A function that lets only some backends be installed, none configured."""

@@ -373,7 +373,7 @@ def test_seeds_and_grid_have_a_folder_and_a_row_for_each_run(recipe, tmp_path):
     assert (tmp_path / "out" / "results.md").read_text() == output[: output.rindex("\n")]
 
 
-def test_compare_is_a_recipe_from_the_command_line(attn_zoo, tmp_path, monkeypatch):
+def test_compare_is_a_recipe_from_the_command_line(attn_zoo, refused, tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(compare, "run_comparison", lambda recipe, options: seen.append((recipe, options)))
     line = ["compare", "--systems", "uniform,bahdanau", "luong-dot", "--baseline", "bahdanau", "--out", tmp_path / "o"]
@@ -390,8 +390,7 @@ def test_compare_is_a_recipe_from_the_command_line(attn_zoo, tmp_path, monkeypat
         (["--systems", "uniform", "--baseline", "transformer"], "'transformer' is not compared: choose one of uniform"),
         (["--systems", "uniform,bahdanow"], "unknown system 'bahdanow': did you mean bahdanau?"),
     ):
-        status, output, error = attn_zoo("compare", *more, "--embedded", "--out", tmp_path / "o")
-        assert (status, output) == (2, "") and text in error and error.count("\n") == 1
+        refused(text, "compare", *more, "--embedded", "--out", tmp_path / "o")
     assert not (tmp_path / "o").exists()
 
 

@@ -31,10 +31,9 @@ def test_text_files_are_scored_by_their_task(attn_zoo, tmp_path):
     assert attn_zoo("evaluate", *files)[1] == output
 
 
-def test_a_run_has_its_own_task(attn_zoo, trained, tmp_path):
-    status, output, error = attn_zoo("evaluate", trained, "--stored", "--task", "dialogue")
-    assert (status, output) == (2, "")
-    assert "a run's own task says how it is scored: leave out --task." in error and error.count("\n") == 1
+def test_a_run_has_its_own_task(attn_zoo, refused, trained, tmp_path):
+    said = "a run's own task says how it is scored: leave out --task."
+    refused(said, "evaluate", trained, "--stored", "--task", "dialogue")
     folder = shutil.copytree(trained, tmp_path / "run")
     config = read_json(folder / "config.json")
     config["system"]["data"]["task"] = "summarization"
@@ -85,7 +84,7 @@ def test_the_task_is_that_of_the_corpus(attn_zoo, chats, trained, tmp_path, monk
     assert systems == [("dialogue", "end", 256)] * 3
 
 
-def test_a_task_that_contradicts_the_corpus_is_refused(attn_zoo, chats, tmp_path):
+def test_a_task_that_contradicts_the_corpus_is_refused(refused, chats, tmp_path):
     (tmp_path / "s.toml").write_text('task = "summarization"\n')
     train = ("train", "--system", "uniform", "--run", tmp_path / "run", "--corpus")
     compare = ("compare", "--systems", "uniform", "--out", tmp_path / "out", "--corpus", "dailydialog")
@@ -98,8 +97,7 @@ def test_a_task_that_contradicts_the_corpus_is_refused(attn_zoo, chats, tmp_path
         ((*compare, "--grid", "task=dialogue,translation"), "a grid are compared on one task: leave out task"),
         ((*train, "cnn-dailymial"), "there is no corpus cnn-dailymial: did you mean cnn-dailymail?"),
     ):
-        status, output, error = attn_zoo(*line)
-        assert (status, output) == (2, "") and text in error and error.count("\n") == 1
+        refused(text, *line)
     assert not (tmp_path / "run").exists() and not (tmp_path / "out").exists()
 
 

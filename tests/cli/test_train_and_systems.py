@@ -35,9 +35,7 @@ def test_train_loads_the_trained_model_once(attn_zoo, trained, corpus, tmp_path,
 @pytest.mark.parametrize(
     ("source", "target", "text"),
     [
-        (b"rot\nblau\n", b"red\n", "has 2 lines"),
         (b"rot\n\xff\xfe\n", b"red\nblue\n", "line 2"),
-        (b"", b"", "empty"),
         (b"\n\n\n", b"\n\n\n", "no sentence pair"),
         (b"rot haus\nblau hund\nkatze geht\n" * 4, b"red house\nblue dog\ncat goes\n" * 4, "8000"),
     ],
@@ -52,18 +50,6 @@ def test_bad_text_is_one_line(attn_zoo, tmp_path, source, target, text):
     assert status == 2 and text in error.splitlines()[-1] and "Traceback" not in error
     assert not (tmp_path / "r" / "config.json").exists()
     assert not list(tmp_path.rglob("*.partial"))
-
-
-def test_a_run_that_exists_and_a_sentence_that_is_too_long(attn_zoo, trained, tmp_path):
-    (tmp_path / "s").write_text("rot haus\n" * 20)
-    status, _, error = attn_zoo(
-        "train", "--system", "uniform", "--train", tmp_path / "s", tmp_path / "s", "--run", trained
-    )
-    assert status == 2 and "--resume" in error
-    status, output, error = attn_zoo("translate", trained, "rot", "haus " * 60)
-    assert (status, output) == (2, "") and "sentence 2 has 61 tokens" in error and "--max-tokens" in error
-    status, output, _ = attn_zoo("translate", trained, "rot", "haus " * 60, "--max-tokens", "70", "--beams", "1")
-    assert status == 0 and len(output.splitlines()) == 2
 
 
 @pytest.mark.long
