@@ -311,9 +311,7 @@ def test_a_library_that_breaks_while_it_is_imported(refused, monkeypatch, tmp_pa
     (tmp_path / "broken_library.py").write_text("raise TypeError('built for another version')\n")
     monkeypatch.syspath_prepend(tmp_path)
     act(monkeypatch, lambda: importlib.import_module("broken_library"))
-    said = (
-        "cannot import broken_library (TypeError: built for another version): reinstall it, or choose another"
-    )
+    said = "cannot import broken_library (TypeError: built for another version): reinstall it, or choose another"
     refused(said, "demo")
 
 

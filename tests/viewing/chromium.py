@@ -27,6 +27,9 @@ for place in (3, 4):
     os.dup2(sys.argv[place - 2], place)
 os.execvp(sys.argv[3], sys.argv[3:])
 """
+# Windows' codes of keys that are no letters.
+KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "End": 35, "Home": 36}
+KEYS |= {f"Arrow{side}": code for code, side in enumerate(("Left", "Up", "Right", "Down"), start=37)}
 TIMEOUT = 60
 
 
@@ -162,18 +165,7 @@ class Browser:
         raise AssertionError(f"never true: {condition}; complaints: {self.complaints}")
 
     def key(self, key, text=None):
-        code = {
-            "Enter": 13,
-            "Escape": 27,
-            " ": 32,
-            "Tab": 9,
-            "ArrowLeft": 37,
-            "ArrowUp": 38,
-            "ArrowRight": 39,
-            "ArrowDown": 40,
-            "Home": 36,
-            "End": 35,
-        }.get(key, ord(key[0].upper()))
+        code = KEYS.get(key, ord(key[0].upper()))
         text = text or (key if len(key) == 1 else "\r" if key == "Enter" else None)
         down = {"type": "keyDown" if text else "rawKeyDown", "key": key, "windowsVirtualKeyCode": code}
         self.send("Input.dispatchKeyEvent", **down, **({"text": text} if text else {}))

@@ -4,10 +4,19 @@ import json
 
 import numpy as np
 
+from keras_attn_zoo.viewing.page import Page
+from tests.viewing import samples
+
 PANEL = "document.querySelectorAll('.panel')[{}]"
 TOKEN = PANEL + ".querySelectorAll('.tokens.{}s li')[{}]"
 # Steps of a byte's root and of the largest weight.
 TOLERANCE = 5e-3
+
+
+def opened(browser, folder, systems, results, sentences=None, **screen):
+    """Open a page of systems and their results for each sentence, by default the usual one."""
+    Page(systems, sentences or [samples.sentence()] * len(results), results).save(folder / "page.html")
+    browser.open(folder / "page.html", **screen)
 
 
 def text(browser, selector):

@@ -13,7 +13,7 @@ from keras_attn_zoo.viewing.page_records import SearchStep
 from keras_attn_zoo.viewing.page_server import PageServer, serving
 from keras_attn_zoo.viewing.word_attention import group_pieces
 from tests.viewing import samples
-from tests.viewing.panels import TOKEN, TOLERANCE, choose, shown, text
+from tests.viewing.panels import TOKEN, TOLERANCE, choose, opened, shown, text
 
 
 def test_markup_in_a_sentence_is_text(browser, tmp_path):
@@ -26,8 +26,7 @@ def test_markup_in_a_sentence_is_text(browser, tmp_path):
     result = dataclasses.replace(result, source_tokens=[markup] * len(result.source_tokens), paths=paths, steps=steps)
     sentence = dataclasses.replace(samples.sentence(None), text=markup, words=[markup])
     system = dataclasses.replace(samples.system(), name=markup)
-    Page([system, system], [sentence, sentence], [[result, result]] * 2).save(tmp_path / "page.html")
-    browser.open(tmp_path / "page.html")
+    opened(browser, tmp_path, [system] * 2, [[result] * 2] * 2, [sentence] * 2)
     for view in ("ribbons", "matrix", "overview"):
         browser.run(f"explorer.setView('{view}')")
     browser.run("explorer.setLevel('subwords')")
@@ -190,10 +189,8 @@ def test_the_words_of_a_beam_are_those_of_its_translation(browser, tmp_path):
         steps = [
             SearchStep([token], [0], [-1.0], [-1.0], [False], one) for token, one in zip(tokens, weights, strict=True)
         ]
-        Page(
-            [samples.system("one")], [samples.sentence()], [[dataclasses.replace(samples.result(), steps=steps)]]
-        ).save(tmp_path / "page.html")
-        browser.open(tmp_path / "page.html", 900, 900)
+        result = dataclasses.replace(samples.result(), steps=steps)
+        opened(browser, tmp_path, [samples.system("one")], [[result]], width=900)
         browser.click("[...document.querySelectorAll('.tree button')].at(-1)")
         browser.run("explorer.setLevel('words')")
         values, _, rows, _ = shown(browser)

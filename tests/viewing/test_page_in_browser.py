@@ -6,10 +6,9 @@ import math
 import numpy as np
 
 from keras_attn_zoo.viewing.attention_statistics import attention_entropy
-from keras_attn_zoo.viewing.page import Page
 from keras_attn_zoo.viewing.word_attention import word_attention
 from tests.viewing import samples
-from tests.viewing.panels import PANEL, TOKEN, TOLERANCE, choose, details, shown, text
+from tests.viewing.panels import PANEL, TOKEN, TOLERANCE, choose, details, opened, shown, text
 
 
 def test_it_loads_from_disk_without_a_complaint(page):
@@ -103,10 +102,8 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(page, saved):
 
 def test_a_long_name_fits_a_narrow_screen(browser, tmp_path):
     names = ["transformer_average_tatoeba_de_en_with_more_of_everything", "first"]
-    Page([samples.system(name) for name in names], [samples.sentence()], [[samples.result()] * 2]).save(
-        tmp_path / "page.html"
-    )
-    browser.open(tmp_path / "page.html", 320, 740, touch=True)
+    systems, screen = [samples.system(name) for name in names], {"width": 320, "height": 740, "touch": True}
+    opened(browser, tmp_path, systems, [[samples.result()] * 2], **screen)
     assert browser.run("document.documentElement.scrollWidth") <= 320
 
 
@@ -132,13 +129,9 @@ def test_every_layer_and_head_can_be_chosen(page):
 
 def test_prior_and_posterior_stand_side_by_side(browser, tmp_path):
     one = samples.page()
-    Page(one.systems[1:], one.sentences[:1], [of[1:] for of in one.results[:1]]).save(tmp_path / "page.html")
-    browser.open(tmp_path / "page.html")
+    opened(browser, tmp_path, one.systems[1:], [of[1:] for of in one.results[:1]])
     captions = browser.run("[...document.querySelectorAll('.caption')].map(one => one.textContent)")
-    assert [caption.split(" ·")[0] for caption in captions] == [
-        "prior of the alignment",
-        "posterior of the alignment",
-    ]
+    assert [one.split(" ·")[0] for one in captions] == ["prior of the alignment", "posterior of the alignment"]
     given = one.results[0][1].paths[1]
     browser.run("explorer.setLevel('subwords')")
     for panel, place in enumerate(("prior", "posterior")):
@@ -163,10 +156,8 @@ def test_gold_links_and_the_best_layer(page):
 
 
 def test_a_given_translation_comes_first_until_another_is_chosen(browser, tmp_path):
-    plain = [samples.sentence(gold=None) for _ in range(3)]
     results = [[samples.result(i, given=i != 1)] for i in range(3)]
-    Page([samples.system()], plain, results).save(tmp_path / "page.html")
-    browser.open(tmp_path / "page.html")
+    opened(browser, tmp_path, [samples.system()], results, [samples.sentence(gold=None)] * 3)
     shows = []
     for choice in (None, 0):
         if choice is not None:
@@ -178,10 +169,10 @@ def test_a_given_translation_comes_first_until_another_is_chosen(browser, tmp_pa
     assert shows == ["given", "own", "given", "own", "own", "own"]
 
 
-def test_the_position_that_is_described_is_in_sight(browser, tmp_path):
-    plain = samples.sentence(gold=None)
-    Page([samples.system()], [plain], [[samples.result()]]).save(tmp_path / "page.html")
-    browser.open(tmp_path / "page.html", width=360, height=800)
+def test_a_page_without_gold_links_on_a_phone(browser, tmp_path):
+    """The layer that the model aligns by is not called the best; the position that is described is in sight."""
+    opened(browser, tmp_path, [samples.system()], [[samples.result()]], [samples.sentence(None)], width=360, height=800)
+    assert text(browser, ".panel [data-control=layer] option") == "alignment layer: 2"
     last, strip = (
         browser.run(f"(({{left, right}}) => [left, right])({one}.getBoundingClientRect())")
         for one in ("document.querySelector('.tree button.now')", "document.querySelector('.tree-scroller')")
@@ -189,19 +180,11 @@ def test_the_position_that_is_described_is_in_sight(browser, tmp_path):
     assert strip[0] <= last[0] < last[1] <= strip[1]
 
 
-def test_the_layer_that_the_model_aligns_by_is_not_called_the_best(browser, tmp_path):
-    plain = samples.sentence(gold=None)
-    Page([samples.system()], [plain], [[samples.result()]]).save(tmp_path / "page.html")
-    browser.open(tmp_path / "page.html")
-    assert text(browser, ".panel [data-control=layer] option") == "alignment layer: 2"
-
-
 def test_panels_of_different_systems_line_up(browser, tmp_path):
     """Also where one has more to choose from than the other."""
     few = samples.system("few", layers=1, heads=1)
     results = [samples.result(), samples.result(layers=1, heads=1)]
-    Page([samples.system("many"), few], [samples.sentence()], [results]).save(tmp_path / "page.html")
-    browser.open(tmp_path / "page.html", 900, 900)
+    opened(browser, tmp_path, [samples.system("many"), few], [results], width=900)
     tops = "[...document.querySelectorAll('.panel {}')].map(one => Math.round(one.getBoundingClientRect().top))"
     for part in (".caption", ".translation", ".drawing", ".details"):
         first, second = browser.run(tops.format(part))
@@ -213,9 +196,7 @@ def test_panels_of_different_systems_line_up(browser, tmp_path):
 
 def test_the_search_is_stepped_through_in_one_row(browser, tmp_path):
     names = ["a system with a long name", "another system with a long name"]
-    systems = [samples.system(name) for name in names]
-    Page(systems, [samples.sentence()], [[samples.result()] * 2]).save(tmp_path / "page.html")
-    browser.open(tmp_path / "page.html", 500, 900)
+    opened(browser, tmp_path, [samples.system(name) for name in names], [[samples.result()] * 2], width=500)
     boxes = browser.run(
         "[...document.querySelector('.stepper').children].map(one => one.getBoundingClientRect())"
         ".map(box => [box.top, box.bottom])"
@@ -232,8 +213,7 @@ def test_searches_that_recorded_no_steps_are_not_offered(browser, tmp_path):
         "one": ([bare, full, bare], ["second"]),
         "none": ([bare, bare, bare], None),
     }
-    Page(systems, [samples.sentence()] * 4, [results for results, _ in cases.values()]).save(tmp_path / "page.html")
-    browser.open(tmp_path / "page.html")
+    opened(browser, tmp_path, systems, [results for results, _ in cases.values()])
     for number, (_, offered) in enumerate(cases.values()):
         browser.run(f"explorer.showSentence({number})")
         assert browser.run("document.querySelector('.search').hidden") == (offered is None)
