@@ -16,10 +16,11 @@ from tests.tiny_run import TINY
 
 def test_evaluate_text_alone(attn_zoo, refused, tmp_path):
     (tmp_path / "a.txt").write_text("the red house is here today\n")
-    status, output, _ = attn_zoo("evaluate", "--hypotheses", tmp_path / "a.txt", "--references", tmp_path / "a.txt")
+    line = ("evaluate", "--hypotheses", tmp_path / "a.txt", "--references")
+    status, output, _ = attn_zoo(*line, tmp_path / "a.txt")
     assert status == 0 and "100.0" in output
     (tmp_path / "b.txt").write_text("one\ntwo\n")
-    refused("b.txt", "evaluate", "--hypotheses", tmp_path / "a.txt", "--references", tmp_path / "b.txt")
+    refused("there are 1 hypotheses but 2 references", *line, tmp_path / "b.txt")
 
 
 def test_evaluate_a_run_on_other_text(attn_zoo, trained, tmp_path, encodings):

@@ -56,13 +56,13 @@ def test_options_that_would_mean_nothing_are_refused(refused, trained, tmp_path)
     picture = tmp_path / "p.png"
     train = ("train", "--system", "uniform", "--run", tmp_path / "r")
     text_alone = ("evaluate", "--hypotheses", "a", "--references", "a")
-    machine = ("--precision", "bfloat16", "--devices", 1, "--distribution", "model")
+    machine = ("--precision", "bfloat16", "--devices", 1)
     for arguments, text in (
         ((*text_alone, "--baseline", trained), "nothing is translated: leave out --baseline"),
         ((*text_alone, "--stored", "--name", "x", "--reverse"), "leave out --reverse and --name and --stored"),
         ((*text_alone, "--beams", 1, "--max-tokens", 70, "--top-k", 2), "--beams and --max-tokens and --top-k"),
-        ((*text_alone, *machine), "leave out --precision and --devices and --distribution"),
-        (("evaluate", trained, "--stored", *machine), "leave out --precision and --devices and --distribution"),
+        ((*text_alone, *machine), "leave out --precision and --devices"),
+        (("evaluate", trained, "--stored", *machine), "leave out --precision and --devices"),
         (("evaluate", trained, "--stored", "--test", "a", "b", "--beams", 2), "leave out --beams and --test"),
         (("evaluate", trained, "--reverse"), "the text is the run's own: leave out --reverse"),
         ((*train, "--embedded", "--valid", "a"), "provides the text: leave out --valid"),

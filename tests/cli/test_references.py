@@ -35,11 +35,6 @@ def files(tmp_path):
     return [tmp_path / name for name in ("src", "a", "b")]
 
 
-@pytest.fixture
-def run(trained, tmp_path):
-    return RunFolder(shutil.copytree(trained, tmp_path / "run"))
-
-
 def bleu_of(run, name, **options):
     hypotheses = run.hypotheses(name).read_text(encoding="utf-8").splitlines()
     metric = sacrebleu.BLEU(**options)

@@ -37,11 +37,6 @@ def files(tmp_path):
     return [write(tmp_path / name, lines) for name, lines in (("src", SOURCES), ("a", FIRST), ("b", SECOND))]
 
 
-@pytest.fixture
-def run(trained, tmp_path):
-    return RunFolder(shutil.copytree(trained, tmp_path / "run"))
-
-
 def sacrebleu(hypotheses, *references):
     line = ("sacrebleu", *references, "-i", hypotheses, "-m", "bleu", "chrf", "ter", "-w", "10", "--ter-case-sensitive")
     found = subprocess.run([sys.executable, "-m", *map(str, line)], capture_output=True, check=True).stdout

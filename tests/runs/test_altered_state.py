@@ -112,6 +112,13 @@ ALTERED = {
     "no random state": (setting(random=[]), "it has no random state for this backend"),
     "a short random state": (array("random_", lambda a: a[:5]), "it has no random state for this backend"),
     "a random state of float": (array("random_", lambda a: a.astype("float32")), "it has no random state"),
+    "a weight of text": (array("weight/", lambda _: ["text"]), ""),
+    "a round of text": (setting(round="x"), ""),
+    "a round below zero": (setting(round=-1), ""),
+    "a counter that is a number": (setting(counters=[3]), ""),
+    "a counter of something else": (setting(counters=[{"model": 1}]), ""),
+    "an end that is a number": (setting(ended=3), ""),
+    "a backend that is a number": (setting(backend=3), ""),
 }
 
 

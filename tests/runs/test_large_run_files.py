@@ -1,22 +1,15 @@
 """Files of a run folder that are larger than any such file, or may not be read."""
 
-import shutil
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from keras_attn_zoo.runs.described_corpora import own_test_text
-from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.training.resumable_state import saved_progress
 from keras_attn_zoo.training.run_log import read_log
 from tests.other_user import as_nobody, open_to_all
-
-
-@pytest.fixture
-def run(trained, tmp_path):
-    return RunFolder(shutil.copytree(trained, tmp_path / "run"))
 
 
 @pytest.mark.parametrize("size", [2**28, 200 * 2**30])
@@ -34,10 +27,8 @@ def test_a_sparse_file_of_a_run_is_not_read(run, monkeypatch, name):
     with (run.path / name).open("r+b") as file:
         file.truncate(200 * 2**30)
     with pytest.raises(UserError, match=rf"{name} has [\d,]+ bytes, more than the "):
-        {
-            "state.npz": lambda: saved_progress(run.state),
-            "test.tsv": lambda: own_test_text(run),
-        }.get(name, lambda: run.read_translations("test"))()
+        own = {"state.npz": lambda: saved_progress(run.state), "test.tsv": lambda: own_test_text(run)}
+        own.get(name, lambda: run.read_translations("test"))()
 
 
 def test_a_log_without_permission_is_not_taken_for_no_run():
@@ -46,8 +37,5 @@ def test_a_log_without_permission_is_not_taken_for_no_run():
         path.write_text("")
         open_to_all(folder)
         path.chmod(0)
-        with (
-            as_nobody(),
-            pytest.raises(UserError, match=r"cannot read .*log\.jsonl: Permission denied\."),
-        ):
+        with as_nobody(), pytest.raises(UserError, match=r"cannot read .*log\.jsonl: Permission denied\."):
             read_log(path)

@@ -38,8 +38,7 @@ def test_a_preset_stands_for_itself(trained, tmp_path):
     ],
 )
 def test_a_damaged_preset_is_one_line(trained, tmp_path, name, content, message):
-    preset = tmp_path / "preset"
-    shutil.copytree(trained / "best", preset)
+    preset = shutil.copytree(trained / "best", tmp_path / "preset")
     # As one from before there were checksums, which would tell at once.
     (preset / "checksums.json").unlink()
     if content is None:
@@ -103,17 +102,15 @@ def test_a_preset_of_another_run_is_refused(trained, tmp_path, subwords, own, be
     assert "\n" not in str(error.value)
 
 
-def test_a_run_is_not_resumed_with_a_preset_of_another(trained, corpus, tmp_path, subwords):
-    run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
+def test_a_run_is_not_resumed_with_a_preset_of_another(run, corpus, subwords):
     shutil.rmtree(run.best)
     build_translator(TINY.override(cross_attention="coverage"), subwords, 12).save_to_preset(run.best)
     with pytest.raises(UserError, match=r"run/best is not of this run: it has cross_attention='coverage'"):
         check_resumable(run, TINY, run.corpus(), corpus.test.rows())
 
 
-def test_a_preset_with_the_vocabulary_of_another_run_is_refused(trained, tmp_path, subwords):
+def test_a_preset_with_the_vocabulary_of_another_run_is_refused(run, trained, subwords):
     """Its sizes and settings are the same."""
-    run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
     shutil.rmtree(run.best)
     build_translator(TINY, subwords[::-1], 12).save_to_preset(run.best)
     with pytest.raises(UserError, match="run/best is not of this run: its subword models are others"):
@@ -141,8 +138,7 @@ def test_presets_of_the_run_are_not_refused(trained, tmp_path, subwords, own, be
     load_translator(run_with(trained, tmp_path / "run", TINY.override(**own), subwords, **best).path)
 
 
-def test_a_preset_that_was_quantized_in_its_place_or_lacks_later_settings_is_of_the_run(trained, tmp_path):
-    run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
+def test_a_preset_that_was_quantized_in_its_place_or_lacks_later_settings_is_of_the_run(run):
     translator = Translator.from_preset(run.best)
     translator.quantize("int8")
     translator.save_to_preset(run.best)

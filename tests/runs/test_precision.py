@@ -90,16 +90,15 @@ def test_what_auto_became_stands_in_the_folder(corpus, tmp_path, machine, monkey
         train_system(TINY.override(precision="auto"), corpus, tmp_path / "run")
 
 
-def test_a_run_of_an_earlier_version_is_in_float32(trained, corpus, tmp_path):
-    folder = shutil.copytree(trained, tmp_path / "run")
-    config = json.loads((folder / "config.json").read_text())
+def test_a_run_of_an_earlier_version_is_in_float32(run, corpus):
+    config = json.loads(run.config.read_text())
     del config["system"]["precision"]
-    (folder / "config.json").write_text(json.dumps(config))
-    assert RunFolder(folder).system() == TINY
+    run.config.write_text(json.dumps(config))
+    assert run.system() == TINY
     for given in ("float32", "auto"):
-        train_system(TINY.override(precision=given), corpus, folder, resume=True)
+        train_system(TINY.override(precision=given), corpus, run.path, resume=True)
     with pytest.raises(UserError, match=r"system\.precision"):
-        train_system(TINY.override(precision="bfloat16"), corpus, folder, resume=True)
+        train_system(TINY.override(precision="bfloat16"), corpus, run.path, resume=True)
 
 
 def test_scores_say_what_they_were_computed_in(in_bfloat16, corpus, tmp_path):

@@ -48,18 +48,16 @@ def test_scores_are_those_of_the_written_files(trained, corpus):
     assert ratios == pytest.approx(wanted, rel=1e-6)
 
 
-def test_sentences_with_an_empty_side_are_scored_and_counted(trained, corpus, tmp_path, caplog):
-    folder = shutil.copytree(trained, tmp_path / "run")
+def test_sentences_with_an_empty_side_are_scored_and_counted(run, corpus, caplog):
     (source, target), *others = corpus.splits.test
     text = ParallelText([(source, ""), ("", target), *others])
-    assert score_run(folder, load_translator(folder), text, name="gaps")["sentences"] == len(text.pairs)
+    assert score_run(run.path, load_translator(run.path), text, name="gaps")["sentences"] == len(text.pairs)
     assert f"2 of {len(text.pairs)} gaps sentences have an empty side" in caplog.text
 
 
 @pytest.mark.long
-def test_translations_that_are_not_those_of_the_scores_are_made_again(trained, corpus, tmp_path):
+def test_translations_that_are_not_those_of_the_scores_are_made_again(run, corpus):
     """Lost ones, and others, as a crash between both files leaves them; nothing is done for those that fit."""
-    run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
     score_again(run.path, corpus.test)
     before, scores = run.hypotheses("test").read_text("utf-8"), run.scores.read_bytes()
     score_again(run.path, corpus.test, keep_scores=True)
@@ -83,8 +81,7 @@ def test_references_are_scored_once_for_several_searches_wherever_the_process_wa
     assert found[0] == found[1] and not run.sentence_sums("two").exists()
 
 
-def test_scores_of_a_run_that_was_then_trained_further_are_made_again(trained, corpus, tmp_path):
-    run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
+def test_scores_of_a_run_that_was_then_trained_further_are_made_again(run, corpus):
     score_again(run.path, corpus.test)
     whole = run.read_scores()["test"]
     run.add_scores("test", {**whole, "perplexity": 1.0, "training": {**whole["training"], "steps": 6}})
@@ -109,27 +106,16 @@ def test_a_table_ranked_by_a_score(trained, tmp_path):
 
 
 def test_curves_of_folders_of_one_name(trained, tmp_path):
-    other = tmp_path / "other" / trained.name
-    shutil.copytree(trained, other)
+    other = shutil.copytree(trained, tmp_path / "other" / trained.name)
     assert list(curves([trained, other])) == [f"{trained.parent.name}/{trained.name}", f"other/{trained.name}"]
     assert list(curves([trained])) == [trained.name]
 
 
-@pytest.mark.long
-def test_pictures_stand_in_the_folder(trained, corpus, tmp_path):
-    folder = tmp_path / "run"
-    shutil.copytree(trained, folder)
-    paths = draw_run(folder, load_translator(folder), corpus.test, count=2)
-    assert [path.name for path in paths] == ["attention-1.png", "attention-2.png", "curves.png"]
-    assert all(path.read_bytes().startswith(b"\x89PNG") and path.parent == folder / "pictures" for path in paths)
-
-
-def test_empty_sentences_are_not_drawn(trained, corpus, tmp_path):
-    folder = tmp_path / "run"
-    shutil.copytree(trained, folder)
+def test_pictures_stand_in_the_folder_and_empty_sentences_are_not_drawn(run, corpus):
     blank = [("", ""), ("rot haus", ""), (" ", "house")]
-    paths = draw_run(folder, load_translator(folder), ParallelText([*blank, corpus.splits.test[0]]), count=2)
-    assert [path.name for path in paths] == ["attention-1.png", "curves.png"]
+    paths = draw_run(run.path, load_translator(run.path), ParallelText([*blank, *corpus.splits.test[:2]]))
+    assert [path.name for path in paths] == ["attention-1.png", "attention-2.png", "curves.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") and path.parent == run.path / "pictures" for path in paths)
 
 
 def test_a_number_that_no_round_has_is_named_with_those_it_has(trained):
@@ -144,14 +130,12 @@ def test_a_number_that_no_round_has_is_named_with_those_it_has(trained):
 
 
 @pytest.mark.parametrize("name", ["environment.json", "log.jsonl", "scores.json"])
-def test_a_run_folder_that_is_damaged_is_scored_wholly_or_not_at_all(trained, corpus, tmp_path, name):
-    folder = tmp_path / "run"
-    shutil.copytree(trained, folder)
-    (folder / name).write_text("{}}\n")
-    before = sorted(folder.rglob("*"))
+def test_a_run_folder_that_is_damaged_is_scored_wholly_or_not_at_all(run, corpus, name):
+    (run.path / name).write_text("{}}\n")
+    before = sorted(run.path.rglob("*"))
     with pytest.raises(UserError, match=re.escape(name)):
-        score_run(folder, load_translator(folder), ParallelText(corpus.splits.test), name="other")
-    assert sorted(folder.rglob("*")) == before
+        score_run(run.path, load_translator(run.path), ParallelText(corpus.splits.test), name="other")
+    assert sorted(run.path.rglob("*")) == before
 
 
 def test_table_and_curves_come_from_the_folder(trained):

@@ -187,7 +187,33 @@ def test_settings_of_a_stranger_are_checked_too(damage):
     assert "\n" not in str(error.value)
 
 
-def test_what_a_system_understands_of_settings_for_all():
+def test_settings_round_trip_and_unknown_ones_are_listed():
+    assert System.from_dict(json.loads(json.dumps(TINY.to_dict()))) == TINY
+    with pytest.raises(UserError, match=r"no setting 'epoch': did you mean epochs\?"):
+        TINY.override(epoch=1)
+    for wrong in ({"epochs": "three"}, {"epochs": 0}, {"joint": 1}, {"accumulation_steps": 0}, {"schedule": "linear"}):
+        with pytest.raises(UserError, match=f"the setting {next(iter(wrong))} "):
+            TINY.override(**wrong)
+    with pytest.raises(UserError, match="do not fit this version"):
+        System.from_dict({**TINY.to_dict(), "colour": "red"})
+
+
+def test_settings_that_do_not_fit_together_are_refused():
+    plain = System("plain", {"width": 8, "num_heads": 2}, body="transformer")
+    for system, settings, text in (
+        (TINY, {"output": "latent"}, "received body='rnn', output='latent'"),
+        (plain, {"teacher_forcing": 0.5}, "body='rnn' without a latent alignment: .* received body='transformer'"),
+        (plain, {"pretraining_rounds": 1}, "pretraining_rounds needs body='rnn': .*; received body='transformer'"),
+        (TINY, {"search_top_k": 0}, "search_top_k=0"),
+        (plain, {"tie_embeddings": "all"}, "received joint=False: set joint=True"),
+        (plain, {"num_heads": 0}, "num_heads must be an integer from 1 to 1,024; received 0"),
+        (TINY, {"dropout": 1.5}, "dropout must be a number of at least 0 and below 1; received 1.5"),
+    ):
+        with pytest.raises(UserError, match=text):
+            system.override(**settings)
+
+
+def test_which_settings_for_all_apply_to_a_system():
     settings = {"epochs": 2.0, "num_heads": 2, "hidden_dim": 8, "search_top_k": 1, "teacher_forcing": 0.5}
     rnn, transformer = System("a", {}), System("b", {}, body="transformer")
     assert rnn.applicable_settings(settings).keys() == {"epochs", "hidden_dim", "teacher_forcing"}

@@ -21,9 +21,11 @@ from keras_attn_zoo.runs.settings import DataSettings
 from keras_attn_zoo.runs.training import train_system
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import read_json, write_json
+from keras_attn_zoo.support.messages import shown
 from keras_attn_zoo.training.run_log import read_steps
 from keras_attn_zoo.translators import TransformerTranslator
 from keras_attn_zoo.translators.marian.marian_export import check_standard
+from tests.support.test_messages import terminal
 from tests.tiny_run import TINY, interrupted_after
 
 SYSTEM = TINY.override(
@@ -168,3 +170,12 @@ def test_a_language_without_case_is_refused(text, tmp_path):
     splits = Splits(*([(source, "一 二 三") for source, _ in part] for part in text.splits))
     with pytest.raises(UserError, match="truecase=both, target: no word of the text has a capital letter"):
         prepare_data(Corpus(splits, {}), SYSTEM.override(joint=False).data, tmp_path)
+
+
+def test_reading_and_encoding_have_bars(corpus, tmp_path):
+    with terminal() as read, shown():
+        data = prepare_data(corpus, TINY.data, tmp_path)
+        sent = read()
+    assert len(data.train) > 0
+    for bar in ("reading the training text:", "encoding the train text:", "encoding the valid text:"):
+        assert bar in sent
