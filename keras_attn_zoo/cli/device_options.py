@@ -37,11 +37,7 @@ def add_devices_arguments(parser: Parser) -> None:
 
 @contextlib.contextmanager
 def on_devices(options: argparse.Namespace, backend: str) -> Iterator[bool]:
-    """Use the devices of `add_devices_arguments`, if the command has these options.
-
-    Args:
-        options: the parsed command line.
-        backend: the name of the backend.
+    """Use the devices of `add_devices_arguments`, if the command has these options, under a backend.
 
     Yields:
         whether this process writes messages; of several, one does.

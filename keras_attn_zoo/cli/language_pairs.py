@@ -66,11 +66,7 @@ def run_pairs(recipe: Recipe, options: argparse.Namespace) -> None:
 
 
 def _of_pairs(recipe: Recipe, options: argparse.Namespace) -> dict[str, argparse.Namespace]:
-    """The options of each language pair, with the systems that the paper's tables and pictures have of it.
-
-    Raises:
-        UserError: there is no text for each, or one text for all.
-    """
+    """The options of each language pair, with the systems that the paper's tables and pictures have of it."""
     files = dict.fromkeys(("train", "valid", "test", "corpus"))
     of_split = {"split_seed": 0, "max_held_out": MAX_HELD_OUT}
     one_text: dict[str, Any] = {**files, "more_test": [], "reverse": False, **of_split}

@@ -53,7 +53,7 @@ def draw_pictures(
     drawn in the same way of the same runs, after they were scored, stays.
 
     Args:
-        recipe: a `Recipe`.
+        recipe: the comparison.
         runs: its runs, of this call and of earlier ones; what they leave out of a grid is not drawn.
         out: the folder of all runs, to which the pictures are written.
         max_tokens: see `load_translator`.

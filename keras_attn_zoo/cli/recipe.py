@@ -15,7 +15,7 @@ def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None
     """Run a recipe as a script: parse the command line, train, score and write the tables.
 
     Args:
-        recipe: a `Recipe`.
+        recipe: the comparison.
         description: the script's docstring, shown by `--help`.
         arguments: command line; by default that of the process.
 

@@ -63,7 +63,7 @@ def add_comparison_arguments(
     """Add the options of a comparison.
 
     Args:
-        parser: a `Parser`.
+        parser: the parser.
         systems: those to choose from, by name.
         default: names of those that are trained by default; None if some must be named.
         tasks: names of those that are trained by default for tasks other than translation, by the task's name.
@@ -157,11 +157,7 @@ def own_backend(options: argparse.Namespace) -> str | None:
 
 
 def checked_comparison(recipe: Recipe, options: argparse.Namespace) -> tuple[Recipe, list[Run]]:
-    """Return the comparison that the options ask for, and its runs, checked as far as is possible without the text.
-
-    Raises:
-        UserError: what is wrong with the options, the folder, or any run.
-    """
+    """Return the comparison that the options ask for, and its runs, checked as far as is possible without the text."""
     from keras_attn_zoo.studies.earlier_results import scale_of
     from keras_attn_zoo.studies.measures import check_measures
     from keras_attn_zoo.studies.result_files import check_folder

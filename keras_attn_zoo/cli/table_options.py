@@ -59,11 +59,7 @@ def places_of_runs(options: argparse.Namespace) -> list[Path]:
 
 
 def recipe_of(recipe: Recipe, options: argparse.Namespace) -> Recipe:
-    """Return the comparison that `--task`, `--pair` and `--scale` name.
-
-    Raises:
-        UserError: a language pair of another task than translation.
-    """
+    """Return the comparison that `--task`, `--pair` and `--scale` name."""
     task = task_of(options)
     if task != TRANSLATION and recipe.pairs:
         refuse(options, f"--task {task} has no language pairs", pair=recipe.first_pair)
@@ -83,12 +79,7 @@ def runs_in(folder: Path) -> "list[RunFolder]":
 
 
 def take_corpus_of_paper(recipe: Recipe, options: argparse.Namespace, out: Path) -> None:
-    """Let `--corpus` name the paper's text if the scale is "paper" and no text is given.
-
-    Args:
-        recipe: the comparison that `recipe_of` returns.
-        options: the parsed command line.
-        out: the folder of the runs.
+    """Let `--corpus` name the text of what `recipe_of` returned if the scale is "paper" and no text is given.
 
     Raises:
         UserError: there are runs of another text: it was forgotten.
@@ -119,16 +110,7 @@ def tell_of_other_languages(options: argparse.Namespace) -> None:
 
 
 def check_gold_is_scored(recipe: Recipe, options: argparse.Namespace, names: Iterable[str]) -> None:
-    """Raise if gold alignments are given, and nothing will be scored on them.
-
-    Args:
-        recipe: the comparison that `recipe_of` returns.
-        options: the parsed command line.
-        names: names of the systems that are to be trained.
-
-    Raises:
-        UserError: the options to leave out.
-    """
+    """Raise if gold alignments are given, and no system that is to be trained will be scored on them."""
     if "bitext" not in options:
         return
     given: dict[str, Any] = {"bitext": None, "gold": None}
@@ -141,11 +123,7 @@ def check_gold_is_scored(recipe: Recipe, options: argparse.Namespace, names: Ite
 
 
 def texts_of_tables(corpus: "Corpus", options: argparse.Namespace) -> "dict[str, ParallelText]":
-    """Return the texts that a paper's tables may have beside the test text, by name.
-
-    Raises:
-        UserError: one of `--bitext` and `--gold` alone; a file that is missing or damaged.
-    """
+    """Return the texts that a paper's tables may have beside the test text, by name."""
     from keras_attn_zoo.corpora.parallel_text import Gold, ParallelText
     from keras_attn_zoo.data.text_files import read_bitext
     from keras_attn_zoo.data.words import as_sentence

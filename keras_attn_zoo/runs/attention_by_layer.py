@@ -28,7 +28,6 @@ def statistics_by_layer(
     """Return statistics of the attention along the references of a text, by place.
 
     Args:
-        translator: a `Translator`.
         text: the text. Pairs with an empty side are left out.
         places: of `PLACES`; those that the translator lacks are left out.
         progress: function called with the number of sentences done.
@@ -66,7 +65,6 @@ def self_attention(
     the one before.
 
     Args:
-        translator: a `Translator`.
         text: one sentence and its translation.
         place: "encoder" or "decoder".
         layer: counted from 0; by default the mean of all layers.
@@ -82,16 +80,10 @@ def self_attention(
         raise UserError(f"there is no layer {layer + 1}: the {place} has {len(weights)}.")
     chosen = weights if layer is None else [weights[layer]]
     matrix = np.mean([_mean_of_heads(one, heads) for one in chosen], axis=0)
-    source, target = (pieces(one, ids) for one, ids in zip(_tokenizers(translator), _ids(text), strict=True))
+    preprocessor = translator.preprocessor
+    source = pieces(preprocessor.source_tokenizer, text.sources[0])
+    target = pieces(preprocessor.tokenizer, (text.targets or [[]])[0])
     return (matrix, source, source) if place == "encoder" else (matrix, ["<s>", *target[:-1]], target)
-
-
-def _tokenizers(translator):
-    return translator.preprocessor.source_tokenizer, translator.preprocessor.tokenizer
-
-
-def _ids(text):
-    return text.sources[0], (text.targets or [[]])[0]
 
 
 def _mean_of_heads(weights, heads):
@@ -107,7 +99,6 @@ def matrices_by_position(
     """Return the weights of every layer whose attention does not depend on tokens: `{place: {layer: matrix}}`.
 
     Args:
-        translator: a `Translator`.
         length: number of positions, the size of the matrices; by default `MOST_POSITIONS`, or as many as the
             translator accepts.
         heads: heads to average, counted from 0; by default all.

@@ -63,10 +63,6 @@ def planned_steps(training: Any, batches: "TranslationBatches") -> int | None:
     """Return how many steps a training will take at most; None if its budget is of time.
 
     A budget of tokens is converted by the mean number of target tokens in a batch.
-
-    Args:
-        training: a `TrainingSettings`.
-        batches: the batches that it is trained on.
     """
     if training.budget is None:
         return max(1, round(training.epochs * batches.batches_per_epoch / len(batches))) * len(batches)

@@ -18,10 +18,10 @@ _MOST_GENERATED = 100_000
 
 
 def corpus_from_description(description: dict[str, Any], test_only: bool = False) -> Corpus:
-    """Read the corpus described in a run folder.
+    """Read the corpus that a run folder describes.
 
     Args:
-        description: what the run folder says.
+        description: what it says.
         test_only: whether a corpus to be generated needs no training and validation text, which is drawn last.
 
     Raises:
@@ -45,7 +45,8 @@ def corpus_from_description(description: dict[str, Any], test_only: bool = False
                 f"the corpus {description['name']} on this machine is another text than the run's: give --test."
             )
         return corpus.within(*description["words"]) if "words" in description else corpus
-    parts = {name: _one_or_two(description[name]) for name in ("train", "valid", "test") if name in description}
+    given = {name: description[name] for name in ("train", "valid", "test") if name in description}
+    parts = {name: tuple(files) if len(files) > 1 else files[0] for name, files in given.items()}
     split = {"seed": description.get("split_seed", 0), "max_held_out": description.get("max_held_out")}
     return corpus_from_files(**parts, **split, reverse=description["reverse"])
 
@@ -112,7 +113,3 @@ def is_description(description: Any) -> bool:
     numbers = (description.get(name, 1) for name in ("split_seed", "max_held_out"))
     fits = fits and all(type(number) is int and number >= 0 for number in numbers)
     return fits and "train" in description and isinstance(description.get("reverse"), bool)
-
-
-def _one_or_two(files):
-    return tuple(files) if len(files) > 1 else files[0]

@@ -85,7 +85,12 @@ def score_and_draw(
         scored = {
             id(text): before[name] for name, text in texts.items() if name not in left and _is_of(before[name], text)
         }
-        _score(run, translator, whole, left, room, how, scored)
+        for name, part in left.items():
+            found = WITH_TOP_K.fullmatch(name)
+            fitting = part if name in whole else _fitting(name, part, translator, room)
+            top_k = int(found[2]) if found else None
+            # What does not depend on the search is scored once for each text.
+            scored[id(part)] = score_run(run.path, translator, fitting, name, scored.get(id(part)), top_k, **how)
         if not drawn:
             draw_run(folder, translator, text)
     return sorted(run.picture("curves").parent.glob("*.png"))
@@ -105,14 +110,9 @@ def outdated_scores(run: RunFolder, scores: Mapping[str, Any]) -> list[str]:
 def left_to_score(
     texts: Mapping[str, ParallelText], scores: Mapping[str, Any], outdated: Collection[str]
 ) -> dict[str, ParallelText]:
-    """Return the texts that a run has no scores of, by name.
+    """Return the texts that a run has no scores of, by name, or outdated ones, see `outdated_scores`.
 
     There may be scores of another text by the same name, as `attn-zoo evaluate` was asked for.
-
-    Args:
-        texts: by name.
-        scores: those of the run.
-        outdated: what `outdated_scores` returned.
     """
 
     def is_scored(name, text):
@@ -135,15 +135,6 @@ def _is_of(scores, text):
     return scores.get("text_checksum") == text.checksum and ("alignment" in scores) == (text.gold is not None)
 
 
-def _score(run, translator, whole, texts, room, how, known):
-    """Score texts by name, test texts whole; what does not depend on the search once for each, unless it is known."""
-    for name, text in texts.items():
-        found = WITH_TOP_K.fullmatch(name)
-        fitting = text if name in whole else _fitting(name, text, translator, room)
-        top_k = int(found[2]) if found else None
-        known[id(text)] = score_run(run.path, translator, fitting, name, known.get(id(text)), top_k, **how)
-
-
 def _fitting(name: str, text: ParallelText, translator: Translator, room: int) -> ParallelText:
     """The pairs of a text that have at most so many tokens on either side."""
     encoded = text.encoded_for(translator.preprocessor)
@@ -162,11 +153,6 @@ def draw_run(folder: PathLike, translator: Translator, text: ParallelText, count
 
     The sentences are long enough to show reordering and short enough to read. The attention is that of forced
     decoding along the reference, with gold links outlined.
-
-    Args:
-        folder: the run folder of a trained system.
-        translator, text: see `score_run`.
-        count: number of sentences.
 
     Returns:
         the paths of the pictures.

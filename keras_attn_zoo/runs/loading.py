@@ -85,9 +85,6 @@ def check_own_preset(run: RunFolder) -> None:
 
     Vocabulary sizes and precision are not compared: they follow from the text, and from how a preset is loaded.
 
-    Args:
-        run: a run that has a preset.
-
     Raises:
         UserError: names the class or the setting, and both values; see `RunFolder.system` and `preset_json`.
     """
@@ -100,16 +97,9 @@ def check_own_preset(run: RunFolder) -> None:
 
 
 def check_own_subwords(run: RunFolder, models: Sequence[str]) -> None:
-    """Raise if the subword models of a run's best round are not those that its text was encoded with.
+    """Raise if the subword models of a run's best round, by checksum, are not those that its text was encoded with.
 
     Runs of earlier versions do not tell; of them, only the sizes of vocabularies are known to fit.
-
-    Args:
-        run: a run that has a preset.
-        models: their checksums, see `TranslationPreprocessor.models`.
-
-    Raises:
-        UserError: they are others.
     """
     known = run.corpus().get("subwords")
     if known not in (None, list(models)):

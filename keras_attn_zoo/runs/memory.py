@@ -31,11 +31,7 @@ def activation_bytes(system: System, vocabulary_size: int) -> int:
 
     The batch is assumed full and its sentences as long as allowed. For each position, this counts the logits with
     their softmax and gradient, what each layer keeps, and the weights of each attention. XLA on a CPU used 80 to
-    100 % of the estimate in models of either body.
-
-    Args:
-        system: a `System`.
-        vocabulary_size: size of the target vocabulary.
+    100 % of the estimate in models of either body. The vocabulary is that of the target.
     """
     data, length = system.data, system.data.max_tokens
     # Exactly one of the two is set.
@@ -51,7 +47,7 @@ def check_memory(system: System, parameters: int, vocabulary_size: int, tell: bo
     The limit applies only on a CPU: Keras does not report an accelerator's memory.
 
     Args:
-        system: a `System`.
+        system: the system.
         parameters: number of its parameters.
         vocabulary_size: size of the target vocabulary.
         tell: whether to report the estimate.

@@ -15,7 +15,7 @@ def body_arguments(system: System, longest: int | None = None) -> dict[str, Any]
     """Return the arguments of a system's body, without the vocabulary sizes.
 
     Args:
-        system: a `System`.
+        system: the system.
         longest: the length for weights that depend on one, if the system sets none; by default that of its longest
             translation.
     """
@@ -44,12 +44,9 @@ def outline(
     """Build a system's body abstractly: all shapes but no weights, in a fraction of a second at any size.
 
     Args:
-        system: a `System`.
+        system: the system.
         source_vocabulary_size, target_vocabulary_size: sizes of the vocabularies.
         longest: see `body_arguments`.
-
-    Returns:
-        an `Outline`.
 
     Raises:
         UserError: the body cannot be built: an unknown mechanism, sizes that do not fit.

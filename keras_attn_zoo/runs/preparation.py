@@ -102,17 +102,7 @@ class PreparedData:
 def prepare_subwords(
     corpus: Corpus, settings: DataSettings, folder: PathLike, key: str | None = None
 ) -> tuple[Subwords, Subwords]:
-    """Train truecasers and subword models, or reuse what exists: the part of `prepare_data` before text is encoded.
-
-    Args:
-        corpus, settings, folder, key: see `prepare_data`.
-
-    Returns:
-        the models of source and target.
-
-    Raises:
-        UserError: see `prepare_data`.
-    """
+    """Train truecasers and subword models, or reuse what exists: the part of `prepare_data` before text is encoded."""
     place = Path(folder) / (key or _key(corpus, settings))
     with locked(place, wait=True):
         remove_partials(place)
@@ -154,8 +144,8 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike, key: 
     """Train truecasers and subword models, and encode the training and validation text, or reuse what exists.
 
     Args:
-        corpus: a `Corpus`.
-        settings: a `DataSettings`.
+        corpus: the text.
+        settings: how it is prepared.
         folder: folder for subword models and caches; systems with the same settings share them.
         key: the fingerprint in what `described` returned, if that is known: it takes a pass over the text.
 
@@ -188,13 +178,7 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike, key: 
 
 
 def described(corpus: Corpus, settings: DataSettings) -> dict[str, Any]:
-    """Return the description of a corpus for a run folder, with a fingerprint of each part.
-
-    It takes a pass over the text, and writes nothing.
-
-    Args:
-        corpus: a `Corpus`.
-        settings: a `DataSettings`.
+    """Return the description of a corpus for a run folder, with a fingerprint of each part, by a pass over the text.
 
     Raises:
         UserError: text that cannot be read.
@@ -225,12 +209,7 @@ def _subword_options(settings):
 
 
 def encoded_training_text(folder: PathLike, key: str, settings: DataSettings) -> EncodedCorpus:
-    """Open the training text that `prepare_data` has encoded.
-
-    Args:
-        folder: the folder that it was given.
-        key: that of what it returned.
-        settings: a `DataSettings`.
+    """Open the training text that `prepare_data` has encoded, in the folder that it was given, by the key it returned.
 
     Raises:
         UserError: it is not there, or is damaged.
@@ -268,21 +247,19 @@ def _sampled(place, train, pairs, subwords, settings):
 
 def training_batches(system: System, data: PreparedData) -> TranslationBatches:
     """Return the batches that a system is trained on."""
+    training, teacher_forcing = system.training, None
+    if training.samples_tokens:
+        begin, end = training.teacher_forcing, training.teacher_forcing_end
+        teacher_forcing = TeacherForcing(begin, end, training.teacher_forcing_steps)
     return TranslationBatches(
         data.train,
         tokens_per_batch=system.data.tokens_per_batch,
         sentences_per_batch=system.data.sentences_per_batch,
         seed=system.seed,
         bucket_count=system.data.bucket_count,
-        teacher_forcing=_teacher_forcing(system.training),
-        rounds_per_epoch=system.training.validations_per_epoch,
+        teacher_forcing=teacher_forcing,
+        rounds_per_epoch=training.validations_per_epoch,
     )
-
-
-def _teacher_forcing(training):
-    if not training.samples_tokens:
-        return None
-    return TeacherForcing(training.teacher_forcing, training.teacher_forcing_end, training.teacher_forcing_steps)
 
 
 class _Filtered:
@@ -327,11 +304,12 @@ def build_translator(system: System, subwords: Iterable[Subwords], max_tokens: i
 def compile_translator(translator: Translator, system: System, steps: int | None) -> None:
     """Compile according to the system's training and search settings, to be trained for so many steps, if known."""
     training, search = system.training, system.search
+    check_schedule(training, steps)
     schedules = {
         "constant": lambda: training.learning_rate,
         "plateau": lambda: training.learning_rate,
         "inverse_sqrt": lambda: _inverse_sqrt(training, steps),
-        "cosine": lambda: _cosine(training, steps),
+        "cosine": lambda: CosineSchedule(training.learning_rate, training.warmup_steps, steps),
         "halving": lambda: HalvingSchedule(training.learning_rate, training.decay_start, training.decay_every),
     }
     translator.compile(
@@ -352,11 +330,6 @@ def _inverse_sqrt(training, steps):
             steps,
         )
     return InverseSquareRoot(training.learning_rate, training.warmup_steps)
-
-
-def _cosine(training, steps):
-    check_schedule(training, steps)
-    return CosineSchedule(training.learning_rate, training.warmup_steps, steps)
 
 
 def check_schedule(training: TrainingSettings, steps: int | None) -> None:

@@ -47,14 +47,7 @@ def encoded(text: ParallelText, system: System, data: PreparedData) -> EncodedTe
 
 
 def scored_search(folder: RunFolder, test: ParallelText, text: EncodedText, system: System) -> SearchTime | None:
-    """Return what the search of a run's test text took under this backend; None if there was no such search.
-
-    Args:
-        folder: the run.
-        test: its test text.
-        text: the same, encoded.
-        system: its system.
-    """
+    """Return what the search of a run's test text, given encoded too, took under this backend; None without one."""
     search = system.search
     wanted = {
         "backend": keras.config.backend(),
@@ -103,12 +96,6 @@ def translation_speed(translator: Translator, text: EncodedText, batch_size: int
     """Return the target tokens per second of translating a text, the end tokens included: the mean of several runs.
 
     A run before them compiles, and is not counted.
-
-    Args:
-        translator: the translator.
-        text: what its `encode` returned.
-        batch_size: sentences per batch.
-        runs: how often the text is translated.
     """
 
     def translate():

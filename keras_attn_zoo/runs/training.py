@@ -184,8 +184,8 @@ def check_texts(system: System, corpus: Corpus, max_tokens: int | None = None) -
     """Raise if a system cannot be trained or scored on a text, as far as is known before subwords are trained.
 
     Args:
-        system: a `System`.
-        corpus: a `Corpus`, of which the training text is not read.
+        system: the system.
+        corpus: the text, whose training part is not read.
         max_tokens: see `train_system`.
 
     Raises:
@@ -274,10 +274,6 @@ def _raise_too_long(needed, room, name, longest, least=""):
 
 def check_training(system: System, data: PreparedData) -> tuple[TranslationBatches, int | None]:
     """Raise if a system cannot be trained on encoded text, as far as is known before its weights are created.
-
-    Args:
-        system: a `System`.
-        data: what `prepare_data` made of the text.
 
     Returns:
         the training batches, and how many steps are planned; None if the budget is a time.
@@ -381,19 +377,11 @@ def _translator_of_round(system, data, number, steps):
 
 
 def _load_vectors(translator, training):
-    sides = (
-        (
-            training.word_vectors_source,
-            translator.backbone.source_embedding,
-            translator.preprocessor.source_tokenizer,
-        ),
-        (
-            training.word_vectors_target,
-            translator.backbone.target_embedding,
-            translator.preprocessor.tokenizer,
-        ),
-    )
-    for path, embedding, tokenizer in sides:
+    backbone, preprocessor = translator.backbone, translator.preprocessor
+    for path, embedding, tokenizer in (
+        (training.word_vectors_source, backbone.source_embedding, preprocessor.source_tokenizer),
+        (training.word_vectors_target, backbone.target_embedding, preprocessor.tokenizer),
+    ):
         if path is not None:
             found = load_word_vectors(embedding, tokenizer.get_vocabulary(), path)
             _LOG.info("initialised %d of %d embeddings from %s", found, embedding.input_dim, path)

@@ -8,12 +8,7 @@ import numpy as np
 
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.words import as_sentence, normalise, split_words
-from keras_attn_zoo.evaluation.alignments import (
-    Alignment,
-    AlignmentScores,
-    aer_sums,
-    alignment_scores,
-)
+from keras_attn_zoo.evaluation.alignments import Alignment, AlignmentScores, aer_sums, alignment_scores
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import ForcedDecoding, Hypothesis, Translator
 from keras_attn_zoo.viewing.word_attention import mean_of_heads, word_attention, word_links
@@ -69,17 +64,7 @@ def encode_words(translator: Translator, pairs: Sequence[WordPair]) -> EncodedTe
 def score_links(
     links: Iterable[Links], pairs: Sequence[WordPair], gold: Sequence[Alignment], leave_out: Sequence[str] = ("end",)
 ) -> AlignmentScores:
-    """Score links against gold ones; both omit links of a full stop if `leave_out` says so.
-
-    Args:
-        links: a set of `(source word, target word)` per sentence.
-        pairs: `(source words, target words)` per sentence.
-        gold: `Alignment` of every pair.
-        leave_out: see `align_words`.
-
-    Returns:
-        `AlignmentScores`.
-    """
+    """Score links against gold ones, sentence by sentence; both omit those of a full stop if `leave_out` says so."""
     return alignment_scores(*_compared(links, pairs, gold, leave_out))
 
 

@@ -85,7 +85,8 @@ class Access:
         if scheme not in _USUAL_PORTS or found is None:
             return 403, "this server answers only its own page, not one in a sandbox, a file or an extension."
         name, port = found
-        if name in self.hosts or (scheme == "http" and (name, port or 80) == _with_port(host)):
+        own, own_port = _name_and_port(host)
+        if name in self.hosts or (scheme == "http" and (name, port or 80) == (own, own_port or 80)):
             return None
         return 403, (
             f"this server answers only its own page, not one of {scheme}://{authority}: if that is this page behind a "
@@ -176,11 +177,6 @@ def _name_and_port(authority):
     if found is None or (found[1] and not _is_address(found[1])):
         return None
     return (found[1] or found[2]).lower(), int(found[3]) if found[3] else None
-
-
-def _with_port(host):
-    name, port = _name_and_port(host)
-    return name, port or 80
 
 
 def _is_address(name):

@@ -139,16 +139,13 @@ def _links(sentence, source_tokens, path, layer):
 
 
 def _sentence(matrices, sentence, results):
+    gold = sentence.gold
     return {
         "text": sentence.text,
         "words": list(sentence.words),
-        "gold": None if sentence.gold is None else _gold(sentence.gold),
+        "gold": gold and [[j, i, int((j, i) in gold.sure)] for j, i in sorted(gold.possible)],
         "results": [_result(matrices, sentence, result) for result in results],
     }
-
-
-def _gold(gold):
-    return [[j, i, int((j, i) in gold.sure)] for j, i in sorted(gold.possible)]
 
 
 def _result(matrices, sentence, result):
