@@ -121,18 +121,6 @@ def test_the_log_tells_where_a_run_was_resumed(corpus, tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-def test_a_schedule_knows_how_long_the_budget_lasts(corpus, tmp_path):
-    system = TINY.override(schedule="cosine", warmup_steps=2, learning_rate=1e-2, budget="5steps")
-    run = train_system(system, corpus, tmp_path / "run")
-    rates = [line["learning_rate"] for line in steps_of(run.path)]
-    # A line has the rate of the step after it.
-    expected = [1e-2 * (1 + np.cos(np.pi * (step - 2) / 3)) / 2 for step in range(2, 6)]
-    np.testing.assert_allclose(rates, [0.75e-2, *expected], rtol=1e-5, atol=1e-9)
-    with pytest.raises(UserError, match="cosine' needs the number of steps, which budget=3min does not give"):
-        system.override(budget="3min")
-
-
-@pytest.mark.long
 def test_a_budget_that_ends_before_the_encoder_has_grown(corpus, tmp_path, monkeypatch):
     system = TINY.override(encoder_layers=2, pretraining_rounds=1)
     with pytest.raises(UserError, match="only 1 of its 2 layers after 1 rounds: train for longer"):

@@ -35,7 +35,7 @@ def machine(monkeypatch):
     ("cpu", "multiplies", "chosen"),
     [(False, False, "bfloat16"), (True, False, "float32"), (True, True, "bfloat16")],
 )
-def test_auto_is_what_is_faster_and_says_so_in_one_line(machine, caplog, cpu, multiplies, chosen):
+def test_auto_is_what_is_faster_and_says_so_in_one_line(machine, trained, caplog, cpu, multiplies, chosen):
     machine(cpu, multiplies)
     caplog.set_level(logging.INFO, "keras_attn_zoo")
     assert resolve("auto") == chosen
@@ -44,11 +44,6 @@ def test_auto_is_what_is_faster_and_says_so_in_one_line(machine, caplog, cpu, mu
     assert policy("auto") == {"float32": "float32", "bfloat16": "mixed_bfloat16"}[chosen]
     assert [resolve(given) for given in ("float32", "bfloat16")] == ["float32", "bfloat16"]
     assert len(caplog.messages) == 1
-
-
-@pytest.mark.parametrize(("multiplies", "chosen"), [(False, "float32"), (True, "bfloat16")])
-def test_a_preset_is_loaded_in_the_precision_that_suits_the_machine(machine, trained, multiplies, chosen):
-    machine(cpu=True, multiplies=multiplies)
     assert load_translator(trained, precision="auto").compute_dtype == chosen
 
 

@@ -153,6 +153,7 @@ def test_what_is_no_setting(typed, text):
         (DataSettings, {"model_type": "word", "byte_fallback": True}, "does not support byte_fallback"),
         (DataSettings, {"min_words": 5, "max_words": 4}, "max_words=4 is less than min_words=5"),
         (TrainingSettings, {"teacher_forcing_end": 0.5}, "over how many steps is not set"),
+        (TrainingSettings, {"schedule": "cosine", "budget": "3min"}, "which budget=3min does not give"),
         (SearchSettings, {"beams": 100_000}, "an integer from 1 to 1,000; received 100000"),
     ],
 )
