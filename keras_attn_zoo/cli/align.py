@@ -83,7 +83,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _text_and_gold(options):
-    """Return the word pairs and their gold links, or None, as the options say."""
     from keras_attn_zoo.data.text_files import read_bitext
 
     given = any(file is not None for file in (options.bitext, options.source, options.target, options.gold))
@@ -115,7 +114,6 @@ def _own_gold(model):
 
 
 def _best_layer(translator, pairs, gold, arguments):
-    """Return the links of the layer that aligns best, and the table of all layers."""
     from keras_attn_zoo.runs.word_alignment import align_by_layer
     from keras_attn_zoo.studies.tabular import markdown_table
 

@@ -139,7 +139,6 @@ def train(out: Path, precision: str) -> None:
 
 
 def _print_sample(lines: Mapping[str, str]) -> None:
-    """Print what belongs to one sentence, a line each."""
     width = max(map(len, lines))
     print("\n" + "\n".join(f"  {name:<{width}}  {text}" for name, text in lines.items()))
 

@@ -68,7 +68,6 @@ def on_devices(options: argparse.Namespace, backend: str) -> Iterator[bool]:
 
 
 def _whole(variable, otherwise):
-    """The number in an environment variable."""
     value = os.environ.get(variable) or str(otherwise)
     if not value.isdecimal():
         raise UserError(f"the environment variable {variable} is {value!r}: give it a number, or unset it.")

@@ -167,7 +167,6 @@ def _names_model(argument):
 
 
 def _text(options, models, sentences):
-    """Sentences, their translations and gold links."""
     from keras_attn_zoo.data.text_files import read_lines
     from keras_attn_zoo.evaluation.alignments import read_alignments
 

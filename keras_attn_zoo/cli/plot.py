@@ -147,7 +147,6 @@ def _record(out, file, origin):
 
 
 def _origin(line, runs):
-    """What a picture is drawn of, and how."""
     return {"line": line, "runs": [run.path.name for run in runs]}
 
 

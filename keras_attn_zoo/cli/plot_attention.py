@@ -43,7 +43,6 @@ def _add_attention(parser: Parser) -> None:
 
 
 def _draw_attention(options: argparse.Namespace) -> None:
-    """Draw the attention of one or more models in one picture."""
     from keras_attn_zoo.runs.attention_by_layer import self_attention
     from keras_attn_zoo.runs.curves import titles
     from keras_attn_zoo.runs.loading import load_translator

@@ -105,7 +105,6 @@ def _draw_weights(options: argparse.Namespace) -> None:
 
 
 def _draw_divergence(options: argparse.Namespace) -> None:
-    """Draw a grid for each model and place."""
     from keras_attn_zoo.viewing.figures import plot_grids
 
     rows: dict[str, list] = {}

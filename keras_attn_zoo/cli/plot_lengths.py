@@ -59,7 +59,6 @@ def _draw(options: argparse.Namespace) -> None:
 
 
 def _lengths(lines):
-    """How many lines there are of each number of words."""
     return collections.Counter(word_count(line) for line in lines)
 
 

@@ -133,7 +133,6 @@ def _add_publish(parser: Parser) -> None:
 
 
 def _publish(options: argparse.Namespace) -> None:
-    """Upload the presets in a folder, each under its name."""
     from keras_attn_zoo.presets.hub_presets import upload
     from keras_attn_zoo.support.files import shown
 

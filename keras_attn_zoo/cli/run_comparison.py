@@ -218,7 +218,6 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> float:
 
 
 def _plan(recipe, runs, options, out):
-    """What would be done."""
     from keras_attn_zoo.studies.plan import plan_comparison, plan_without_text
 
     if (missing := missing_corpus(options)) is not None:
@@ -260,7 +259,6 @@ def _tell_what_is_missing(runs, pair):
 
 
 def _runs(recipe, options, out):
-    """The runs that the options ask for."""
     entries = {}
     for name in system_names(options):
         if name not in recipe.entries:

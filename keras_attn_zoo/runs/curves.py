@@ -67,7 +67,6 @@ def curves(folders: Collection[PathLike], key: str = "val_loss") -> Curves:
 
 
 def _has(line, key):
-    """Whether a line of a log has a number by this name."""
     return isinstance(line.get(key), (int, float))
 
 

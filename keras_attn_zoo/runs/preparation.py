@@ -224,12 +224,10 @@ def _cache_name(text, settings):
 
 
 def _truecasers(place, cases):
-    """The truecasers of both sides, None for a side without."""
     return [Truecaser(place / f"{side}.truecase") if side else None for side in cases]
 
 
 def _sampled(place, train, pairs, subwords, settings):
-    """The training text with several segmentations of each sentence."""
     _LOG.info("segmenting the training text in %d ways", settings.subword_sampling_nbest)
     with progress_bar("segmenting the training text", unit="pair") as show:
         return build_sampled_corpus(

@@ -138,7 +138,6 @@ def score_again(folder: PathLike, name: str, tokenize: str, lowercase: bool, tex
 
 
 def _text_scores(system, hypotheses, references, tokenize, lowercase):
-    """The scores of a system's task, as plain data."""
     metrics, (first, *more) = TASKS[system.data.task].metrics, references
     return score_text(hypotheses, first, metrics, lowercase, tokenize, more).as_dict()
 

@@ -291,7 +291,6 @@ def check_training(system: System, data: PreparedData) -> tuple[TranslationBatch
 
 
 def _rounds(batches, steps):
-    """How many rounds so many steps are."""
     return None if steps is None else math.ceil(steps / len(batches))
 
 
@@ -338,7 +337,6 @@ def _watching(training, run):
 
 
 def _budget(training, log):
-    """The callback that ends training when its budget is spent, if it has one."""
     if training.budget is None:
         return []
     number, unit = amount(training.budget)
@@ -368,7 +366,6 @@ def _grows_at(system):
 
 
 def _translator_of_round(system, data, number, steps):
-    """The compiled translator that is trained in a round."""
     layers = _encoder_layers(system, number)
     stage = system if layers is None else system.override(encoder_layers=layers)
     translator = build_translator(stage, data.subwords, system.data.max_tokens)

@@ -76,7 +76,6 @@ def sums_of_links(
 
 
 def _compared(links, pairs, gold, leave_out):
-    """Links as alignments, and the gold ones that they are held against."""
     kept = [
         one.without(_ignored(source, leave_out), _ignored(target, leave_out))
         for one, (source, target) in zip(gold, pairs, strict=True)

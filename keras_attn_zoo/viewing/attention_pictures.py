@@ -118,12 +118,10 @@ def _draw_matrix(axes, weights, title, source_tokens, target_tokens, gold, font_
 
 
 def _height_above(axes, renderer):
-    """Return the height in inches of tick labels and title above a panel."""
     return (axes.get_tightbbox(renderer).y1 - axes.get_window_extent(renderer).y1) / axes.figure.dpi
 
 
 def _attention_figure(matrices, source_tokens, target_tokens, gold=None):
-    """Build the figure of `plot_attentions`."""
     source_tokens, target_tokens = [str(t) for t in source_tokens], [str(t) for t in target_tokens]
     if not matrices:
         raise UserError("there are no attention weights to draw: give at least one (title, weights).")
@@ -244,7 +242,6 @@ def _checked_curve(name, steps, values, log_scale):
 
 
 def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, ticks=None, deviations=None):
-    """Build the figure of `plot_curves`."""
     if not curves:
         raise UserError("there are no curves to draw: give at least one run.")
     checked = {name: _checked_curve(name, *curve, log_scale) for name, curve in curves.items()}

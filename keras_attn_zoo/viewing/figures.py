@@ -130,7 +130,6 @@ def _plot_panels(panels, edges, path, xlabel, ylabel, log_scale, size):
 
 
 def _check_histogram(name, counts, edges, log_scale):
-    """Raise unless a histogram can be drawn."""
     if np.shape(counts) != (len(edges) - 1,):
         raise UserError(
             f"histogram {name} has numbers of shape {np.shape(counts)} for {len(edges) - 1} intervals: give one for "
@@ -216,7 +215,6 @@ def plot_grids(
 
 
 def _write_numbers(axes, matrix, shade, low_is_dark, side):
-    """Write each number into its cell, white on dark."""
     size = min(8.0, 72 * side / len(matrix) / 2.6)
     for (i, j), value in np.ndenumerate(matrix):
         share = shade(value)

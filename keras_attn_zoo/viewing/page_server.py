@@ -382,7 +382,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 def _read(body):
-    """Sentence and translation of a request."""
     try:
         request = json.loads(body)
     except (ValueError, RecursionError):
