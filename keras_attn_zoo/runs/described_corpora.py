@@ -46,7 +46,7 @@ def corpus_from_description(description: dict[str, Any], test_only: bool = False
             )
         return corpus.within(*description["words"]) if "words" in description else corpus
     given = {name: description[name] for name in ("train", "valid", "test") if name in description}
-    parts = {name: tuple(files) if len(files) > 1 else files[0] for name, files in given.items()}
+    parts: dict[str, Any] = {name: tuple(files) if len(files) > 1 else files[0] for name, files in given.items()}
     split = {"seed": description.get("split_seed", 0), "max_held_out": description.get("max_held_out")}
     return corpus_from_files(**parts, **split, reverse=description["reverse"])
 

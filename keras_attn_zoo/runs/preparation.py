@@ -302,12 +302,11 @@ def build_translator(system: System, subwords: Iterable[Subwords], max_tokens: i
 def compile_translator(translator: Translator, system: System, steps: int | None) -> None:
     """Compile according to the system's training and search settings, to be trained for so many steps, if known."""
     training, search = system.training, system.search
-    check_schedule(training, steps)
     schedules = {
         "constant": lambda: training.learning_rate,
         "plateau": lambda: training.learning_rate,
         "inverse_sqrt": lambda: _inverse_sqrt(training, steps),
-        "cosine": lambda: CosineSchedule(training.learning_rate, training.warmup_steps, steps),
+        "cosine": lambda: _cosine(training, steps),
         "halving": lambda: HalvingSchedule(training.learning_rate, training.decay_start, training.decay_every),
     }
     translator.compile(
@@ -328,6 +327,11 @@ def _inverse_sqrt(training, steps):
             steps,
         )
     return InverseSquareRoot(training.learning_rate, training.warmup_steps)
+
+
+def _cosine(training, steps):
+    check_schedule(training, steps)
+    return CosineSchedule(training.learning_rate, training.warmup_steps, steps)
 
 
 def check_schedule(training: TrainingSettings, steps: int | None) -> None:
