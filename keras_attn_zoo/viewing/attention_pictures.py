@@ -102,18 +102,8 @@ def _draw_matrix(axes, weights, title, source_tokens, target_tokens, gold, font_
     if title:
         axes.set_title(title, fontsize=TITLE_SIZE, parse_math=False)
     for j, i in sorted(gold.possible):
-        style = "solid" if (j, i) in gold.sure else (0, (2, 1.5))
-        axes.add_patch(
-            Rectangle(
-                (j - 0.45, i - 0.45),
-                0.9,
-                0.9,
-                fill=False,
-                edgecolor=_GOLD_COLOUR,
-                linewidth=1.5,
-                linestyle=style,
-            )
-        )
+        look = {"edgecolor": _GOLD_COLOUR, "linestyle": "solid" if (j, i) in gold.sure else (0, (2, 1.5))}
+        axes.add_patch(Rectangle((j - 0.45, i - 0.45), 0.9, 0.9, fill=False, linewidth=1.5, **look))
     return image
 
 
@@ -149,20 +139,15 @@ def _attention_figure(matrices, source_tokens, target_tokens, gold=None):
     page_width = columns * (width + _GAP) + _COLOUR_BAR
     page_height = rows * (above + height + _GAP) - _GAP
     figure.set_size_inches(page_width, page_height)
+
+    def place(left, row, width):
+        bottom = page_height - row * (above + height + _GAP) - above - height
+        return left / page_width, bottom / page_height, width / page_width, height / page_height
+
     for k, axes in enumerate(every_axes):
         row, column = divmod(k, columns)
-        left = column * (width + _GAP)
-        bottom = page_height - row * (above + height + _GAP) - above - height
-        axes.set_position((left / page_width, bottom / page_height, width / page_width, height / page_height))
-    top_bottom = page_height - above - height
-    bar = figure.add_axes(
-        (
-            1 - _COLOUR_BAR / page_width,
-            top_bottom / page_height,
-            _COLOUR_BAR / page_width,
-            height / page_height,
-        )
-    )
+        axes.set_position(place(column * (width + _GAP), row, width))
+    bar = figure.add_axes(place(page_width - _COLOUR_BAR, 0, _COLOUR_BAR))
     figure.colorbar(image, cax=bar, ticks=[0, 0.25, 0.5, 0.75, 1] if height > 1 else [0, 1], label="weight")
     return figure
 

@@ -10,14 +10,14 @@ import keras
 import pytest
 
 from keras_attn_zoo.cli.recipe import run_recipe
-from keras_attn_zoo.cli.run_checks import room_of
+from keras_attn_zoo.cli.run_checks import check_with_text, room_of
 from keras_attn_zoo.corpora import corpus as corpora
 from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.runs import finished_run, training
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.preparation import check_system, described, prepare_data
 from keras_attn_zoo.runs.run_folder import RunFolder
-from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.studies.comparison import Entry, Recipe, Run
 from keras_attn_zoo.studies.paper_tables import Line, Pair, PaperTable
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.locks import InUseError
@@ -382,3 +382,14 @@ def test_a_corpus_in_other_languages_than_those_it_stands_for(capsys, monkeypatc
         with pytest.raises(ZeroDivisionError):
             run_recipe(RECIPE, "One body.", ["--out", "out", "--corpus", "wmt18-tr-en", "--pair", pair])
         assert ("wmt18-tr-en is tr-en, but stands for the paper's ro-en" in capsys.readouterr().err) is told
+
+
+def test_a_run_of_another_text_is_refused(trained, corpus, tmp_path):
+    """That of its own is not."""
+    copy_run(trained, tmp_path / "rnn", TINY)
+    runs = [Run("rnn", "rnn", RunFolder(tmp_path / "rnn").system(), {})]
+    options = argparse.Namespace(scale=None, max_tokens=None)
+    check_with_text(runs, options, tmp_path, corpus)
+    other = dataclasses.replace(corpus, splits=corpus.splits._replace(train=corpus.splits.train[:-9]))
+    with pytest.raises(UserError, match="^rnn: .* was started with other text than a and b: resume with the same text"):
+        check_with_text(runs, options, tmp_path, other)

@@ -9,9 +9,7 @@ import pytest
 import sacrebleu
 
 from keras_attn_zoo.corpora.corpus import corpus_from_files
-from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.evaluation.text_scores import check_tokenizer, compare_systems
-from keras_attn_zoo.runs.described_corpora import own_test_text
 from keras_attn_zoo.runs.finished_run import score_and_draw
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.preparation import check_system
@@ -112,16 +110,6 @@ def test_the_references_of_a_run_folder_are_not_taken_for_one_file(attn_zoo, fil
     line = ("evaluate", "--hypotheses", files[1], "--references")
     assert "both has tabs in every line" in attn_zoo(*line, tmp_path / "both")[2]
     assert attn_zoo(*line, *files[1:])[2] == ""
-
-
-def test_a_run_keeps_all_references_of_its_test_text(run, files, trained):
-    corpus = corpus_from_files(tuple(files[:2]), tuple(files[:2]), tuple(files))
-    assert corpus.test.references == [FIRST, SECOND] and len(corpus.description["test"]) == 3
-    with pytest.raises(UserError, match="1 references for 3 sentences"):
-        ParallelText(corpus.splits.test, more_references=[["one"]])
-    run.config.unlink()
-    run.create(RunFolder(trained).system(), corpus.description, corpus.test.rows())
-    assert own_test_text(run).references == [FIRST, SECOND]
 
 
 def test_a_comparison_scores_anew_with_another_tokeniser_and_translates_nothing(run, corpus, monkeypatch):

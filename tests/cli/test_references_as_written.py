@@ -21,6 +21,7 @@ from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.scoring import score_again, score_run
 from keras_attn_zoo.studies.scores_by_length import scores_by_length
 from keras_attn_zoo.studies.table import read_results
+from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import Translator
 from tests.hard_text import HYPOTHESES, REFERENCES, drawn, write
 from tests.made_runs import translate_as
@@ -92,6 +93,9 @@ def test_test_and_validation_text_of_every_kind_are_left_as_they_are(files, tmp_
 def test_a_run_keeps_its_references_as_they_are(trained, run, files):
     pair = tuple(files[:2])
     corpus = corpus_from_files(pair, pair, tuple(files))
+    assert len(corpus.description["test"]) == 3
+    with pytest.raises(UserError, match=f"1 references for {len(FIRST)} sentences"):
+        ParallelText(corpus.splits.test, more_references=[["one"]])
     run.config.unlink()
     run.create(RunFolder(trained).system(), corpus.description, corpus.test.rows())
     assert own_test_text(run).references == corpus.test.references

@@ -1,4 +1,4 @@
-"""Run folders that are used by two, half gone, out of space, damaged, or made by a stranger."""
+"""Run folders that are used by two, half gone, out of space, damaged, too large, or made by a stranger."""
 
 import json
 import logging
@@ -6,6 +6,8 @@ import math
 import os
 import resource
 import shutil
+import tempfile
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -23,8 +25,9 @@ from keras_attn_zoo.studies.table import read_results
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import read_json, write_json
 from keras_attn_zoo.support.locks import locked
-from keras_attn_zoo.training.resumable_state import ResumableState
+from keras_attn_zoo.training.resumable_state import ResumableState, saved_progress
 from keras_attn_zoo.training.run_log import RunLog, read_log, read_steps
+from tests.other_user import as_nobody, open_to_all
 from tests.runs.test_training import numbers
 from tests.tiny_run import TINY
 
@@ -311,3 +314,32 @@ def test_numbers_that_overflow_by_themselves_stop_training(run, corpus, tmp_path
     batches = TranslationBatches(data.train, sentences_per_batch=16, seed=1, bucket_count=1)
     with pytest.raises(UserError, match=r"training stopped at step \d, where (loss|gradient_norm) is (nan|inf)"):
         translator.fit(**fit_arguments(batches), epochs=1, callbacks=[RunLog(tmp_path / "log", batches)], verbose=0)
+
+
+@pytest.mark.parametrize("size", [2**28, 200 * 2**30])
+def test_a_sparse_log_is_not_read(run, size):
+    """Whether or not it has lines: the last one of a log may be cut, but is no longer than others."""
+    with run.log.open("r+b") as file:
+        file.truncate(size)
+    with pytest.raises(UserError, match=r"log\.jsonl (line \d+ has more than 1,048,576 bytes|has [\d,]+ bytes, more)"):
+        read_log(run.log)
+
+
+@pytest.mark.parametrize("name", ["hypotheses/test.txt", "references/test.txt", "state.npz", "test.tsv"])
+def test_a_sparse_file_of_a_run_is_not_read(run, monkeypatch, name):
+    monkeypatch.setattr(run, "corpus", dict)
+    with (run.path / name).open("r+b") as file:
+        file.truncate(200 * 2**30)
+    with pytest.raises(UserError, match=rf"{name} has [\d,]+ bytes, more than the "):
+        own = {"state.npz": lambda: saved_progress(run.state), "test.tsv": lambda: own_test_text(run)}
+        own.get(name, lambda: run.read_translations("test"))()
+
+
+def test_a_log_without_permission_is_not_taken_for_no_run():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.jsonl"
+        path.write_text("")
+        open_to_all(folder)
+        path.chmod(0)
+        with as_nobody(), pytest.raises(UserError, match=r"cannot read .*log\.jsonl: Permission denied\."):
+            read_log(path)
