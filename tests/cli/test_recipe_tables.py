@@ -391,5 +391,7 @@ def test_a_run_of_another_text_is_refused(trained, corpus, tmp_path):
     options = argparse.Namespace(scale=None, max_tokens=None)
     check_with_text(runs, options, tmp_path, corpus)
     other = dataclasses.replace(corpus, splits=corpus.splits._replace(train=corpus.splits.train[:-9]))
-    with pytest.raises(UserError, match="^rnn: .* was started with other text than a and b: resume with the same text"):
+    with pytest.raises(
+        UserError, match=r"^rnn: .* was started with other text than a and b: resume with the same text"
+    ):
         check_with_text(runs, options, tmp_path, other)
