@@ -105,11 +105,7 @@ class RunFolder:
         return locked(self.path, ".scores.lock", wait=True)
 
     def check_links(self) -> None:
-        """Raise if a file of the folder is a link to somewhere outside it; only the data may be elsewhere.
-
-        Raises:
-            UserError: names the link.
-        """
+        """Raise if a file of the folder is a link to somewhere outside it; only the data may be elsewhere."""
         inside = os.path.realpath(self.path)
         for folder, folders, files in os.walk(self.path):
             if folder == str(self.path):
@@ -246,11 +242,7 @@ class RunFolder:
             )
 
     def system(self) -> System:
-        """Return the `System` of the run.
-
-        Raises:
-            UserError: this is not a run folder.
-        """
+        """Return the `System` of the run; raise if this is not a run folder."""
         value = self._read_config()["system"]
         try:
             return System.from_dict(value)
@@ -260,11 +252,7 @@ class RunFolder:
             raise self._damaged_config() from None
 
     def corpus(self) -> dict[str, Any]:
-        """Return the description of the run's text.
-
-        Raises:
-            UserError: this is not a run folder.
-        """
+        """Return the description of the run's text; raise if this is not a run folder."""
         return self._read_config()["corpus"]
 
     def _read_config(self):
@@ -280,22 +268,14 @@ class RunFolder:
         return UserError(f"{shown(self.config)} is damaged: it has no settings. Restore or remove it.")
 
     def backend(self) -> str:
-        """Return the name of the backend that the run was started under.
-
-        Raises:
-            UserError: `environment.json` is damaged.
-        """
+        """Return the name of the backend that the run was started under; raise if `environment.json` is damaged."""
         found = read_json(self.environment)
         if not isinstance(found, dict) or not isinstance(found.get("backend"), str):
             raise UserError(f"{shown(self.environment)} is damaged: it names no backend. Restore it.")
         return found["backend"]
 
     def read_scores(self) -> dict[str, dict[str, Any]]:
-        """Return the scores so far; empty for a run that has not been scored.
-
-        Raises:
-            UserError: the file is damaged.
-        """
+        """Return the scores so far, none of a run that has not been scored; raise if the file is damaged."""
         if kind_of(self.scores) is None:
             return {}
         self.check_links()
@@ -305,11 +285,7 @@ class RunFolder:
         return scores
 
     def add_scores(self, name: str, scores: dict[str, Any]) -> None:
-        """Add the scores of a test set, replacing earlier ones of that name.
-
-        Raises:
-            UserError: the name cannot be a file name.
-        """
+        """Add the scores of a test set, replacing earlier ones of that name, see `check_name`."""
         check_name(name)
         write_json(self.scores, {**self.read_scores(), name: finite(scores)})
 

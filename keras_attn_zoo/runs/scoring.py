@@ -152,7 +152,7 @@ def score_alignment(
     """Align gold-aligned sentence pairs by forced decoding; write the links; return AER, precision, recall.
 
     Args:
-        translator: a `Translator`.
+        translator: the translator.
         text: sentence pairs with gold alignments.
         path: file for the links, in Pharaoh format counted from 0, source first.
         batch_size: sentences decoded at once.

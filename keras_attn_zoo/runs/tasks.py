@@ -78,11 +78,7 @@ def settings_of_task(name: str) -> dict[str, Any]:
 
 
 def check_task(name: str) -> None:
-    """Raise if the packages that a task is scored with are not installed.
-
-    Raises:
-        MissingPackageError: names the packages and the command that installs them.
-    """
+    """Raise if the packages that a task is scored with are not installed."""
     from keras_attn_zoo.evaluation.overlap_scores import OVERLAP_METRICS, require_overlap
 
     if set(TASKS[name].metrics) & set(OVERLAP_METRICS):
@@ -90,11 +86,7 @@ def check_task(name: str) -> None:
 
 
 def check_generated(name: Any) -> str:
-    """Return the name of a task, from a file, for which text is to be generated.
-
-    Raises:
-        UserError: there is no such task.
-    """
+    """Return the name of a task, from a file, for which text is to be generated; raise if there is no such task."""
     if not isinstance(name, str) or name not in TASKS:
         raise UserError(f"there is no task {str(name)[:100]!r}: choose from {', '.join(TASKS)}.")
     return name

@@ -44,11 +44,7 @@ class Page:
         self.systems, self.sentences, self.results = list(systems), list(sentences), list(results)
 
     def html(self, live: bool = False) -> str:
-        """Return the page.
-
-        Args:
-            live: whether it takes more sentences, from the server that serves it.
-        """
+        """Return the page; a live one takes more sentences, from the server that serves it."""
         parts = {
             "TITLE": in_html(self._title()),
             "POLICY": self.policy(live),
@@ -62,11 +58,7 @@ class Page:
         return before + "".join(parts[part] if i % 2 == 0 else part for i, part in enumerate(rest))
 
     def policy(self, live: bool = False) -> str:
-        """Return the page's content security policy: only the style and the script on it count.
-
-        Args:
-            live: whether it takes more sentences, from the server that serves it.
-        """
+        """Return the content security policy of `html`: only the style and the script on the page count."""
         policy = [
             "default-src 'none'",
             f"script-src '{_hash(_script())}'",

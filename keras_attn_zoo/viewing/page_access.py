@@ -60,9 +60,7 @@ class Access:
     def refused_host(self, host: str, own: Collection[str] | None) -> tuple[int, str] | None:
         """Return status and message if a `Host` header does not name this server.
 
-        Args:
-            host: the header.
-            own: the names of the address that it listens on; None where it listens on all of them.
+        Its `own` names are those of the address that it listens on, None where it listens on all of them.
         """
         found = _name_and_port(host)
         if found is None:
@@ -74,12 +72,7 @@ class Access:
         return 403, f"this server does not answer to the name {name}: if it is yours, add --allow-host {name}."
 
     def refused_origin(self, origin: str, host: str) -> tuple[int, str] | None:
-        """Return status and message if an `Origin` header is not that of this page.
-
-        Args:
-            origin: the header.
-            host: the `Host` of the same request, which was not refused.
-        """
+        """Return status and message if an `Origin` header is not that of this page; the `Host` beside it is known."""
         scheme, _, authority = origin.partition("://")
         found = _name_and_port(authority)
         if scheme not in _USUAL_PORTS or found is None:

@@ -57,12 +57,7 @@ def pack(systems: Sequence[System], sentences: Sequence[Sentence], results: Sequ
     """Return a page's data as JSON that may stand inside a `script` element.
 
     It holds one string, "packed": in base85, deflated, the length of more JSON in four bytes, that JSON, and the
-    weights that it points to.
-
-    Args:
-        systems: the systems.
-        sentences: the sentences.
-        results: for each sentence, the `Result` of each system.
+    weights that it points to. The arguments are those of `Page`.
     """
     matrices = Matrices()
     data = {

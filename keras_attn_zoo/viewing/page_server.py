@@ -52,9 +52,7 @@ class NotArrived(Exception):
 class Arriving(io.RawIOBase):
     """What arrives on a connection until a deadline; a timeout of the socket alone would begin anew with every byte.
 
-    Args:
-        connection: the socket.
-        gave_way: whether it was closed for others.
+    A connection may have given way to others.
 
     Attributes:
         begun: whether anything of the present request has arrived.
@@ -73,11 +71,7 @@ class Arriving(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read what is there, or wait for it.
-
-        Raises:
-            NotArrived: it is late; the connection was closed for others.
-        """
+        """Read what is there, or wait for it; raise `NotArrived` if it is late, or the connection gave way."""
         late = NotArrived(408, f"the request has not arrived as a whole within {self._seconds} seconds.")
         left = self._deadline - time.monotonic()
         if left <= 0:
