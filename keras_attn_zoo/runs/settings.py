@@ -45,24 +45,21 @@ class DataSettings(_Checked):
 
     vocabulary_size: int | None = field(
         Whole(
-            default=8000,
-            help="vocabulary size; None keeps all tokens (word and char models only)",
+            8000,
+            "vocabulary size; None keeps all tokens (word and char models only)",
             optional=True,
             least=SMALLEST_VOCABULARY,
             most=1_000_000,
         )
     )
-    model_type: str = field(
-        Choice(default="bpe", help="units that text is split into", choices=("bpe", "unigram", "word", "char"))
-    )
-    joint: bool = field(Switch(default=False, help="share one vocabulary between both languages"))
-    byte_fallback: bool = field(Switch(default=False, help="encode unknown characters as bytes"))
-    min_words: int = field(
-        Whole(default=1, help="minimum words per training sentence, on either side", least=1, most=_WORDS)
-    )
+    model_type: str = field(Choice("bpe", "units that text is split into", choices=("bpe", "unigram", "word", "char")))
+    joint: bool = field(Switch(False, "share one vocabulary between both languages"))
+    byte_fallback: bool = field(Switch(False, "encode unknown characters as bytes"))
+    min_words: int = field(Whole(1, "minimum words per training sentence, on either side", least=1, most=_WORDS))
     max_words: int | None = field(
         Whole(
-            help="maximum words per training sentence, on either side; None for no limit",
+            None,
+            "maximum words per training sentence, on either side; None for no limit",
             optional=True,
             least=1,
             most=_WORDS,
@@ -70,26 +67,29 @@ class DataSettings(_Checked):
     )
     max_length_ratio: float | None = field(
         Number(
-            help="maximum ratio of the longer side to the shorter, in words; None for no limit",
+            None,
+            "maximum ratio of the longer side to the shorter, in words; None for no limit",
             optional=True,
             least=1,
             most=1000,
         )
     )
-    drop_duplicates: bool = field(Switch(default=False, help="drop repeated training pairs"))
+    drop_duplicates: bool = field(Switch(False, "drop repeated training pairs"))
     drop_illegal_characters: bool = field(
-        Switch(default=False, help="drop training pairs with control, private-use or undecodable characters")
+        Switch(False, "drop training pairs with control, private-use or undecodable characters")
     )
     truecase: str | None = field(
         Choice(
-            help="sides whose words take the case they have mid-sentence; translations begin with a capital again",
+            None,
+            "sides whose words take the case they have mid-sentence; translations begin with a capital again",
             choices=("source", "target", "both"),
             optional=True,
         )
     )
     subword_sampling_nbest: int | None = field(
         Whole(
-            help="number of best segmentations from which each epoch draws one for a training sentence (unigram "
+            None,
+            "number of best segmentations from which each epoch draws one for a training sentence (unigram "
             "models only); None always takes the best",
             optional=True,
             least=2,
@@ -98,21 +98,20 @@ class DataSettings(_Checked):
     )
     subword_sampling_alpha: float = field(
         Number(
-            default=_ALPHA,
-            help="exponent of their probabilities in subword sampling: 0 draws evenly, 1 by the model",
+            _ALPHA,
+            "exponent of their probabilities in subword sampling: 0 draws evenly, 1 by the model",
             least=0,
             most=100,
         )
     )
     max_tokens: int = field(
-        Whole(
-            default=100, help="maximum tokens per sentence, including start and end tokens", least=3, most=MOST_TOKENS
-        )
+        Whole(100, "maximum tokens per sentence, including start and end tokens", least=3, most=MOST_TOKENS)
     )
     truncate_source: int | None = field(
         Whole(
-            help="tokens that longer source sentences are cut to, counted as for max_tokens and at most as many; None "
-            "leaves them out of training",
+            None,
+            "tokens that longer source sentences are cut to, counted as for max_tokens and at most as many; "
+            "None leaves them out of training",
             optional=True,
             least=3,
             most=MOST_TOKENS,
@@ -120,36 +119,28 @@ class DataSettings(_Checked):
     )
     truncate_target: int | None = field(
         Whole(
-            help="likewise for target sentences; test scores compare with the whole ones",
+            None,
+            "likewise for target sentences; test scores compare with the whole ones",
             optional=True,
             least=3,
             most=MOST_TOKENS,
         )
     )
-    truncate_keep: str = field(
-        Choice(default=KEPT[0], help="part of a source sentence that stays when it is cut", choices=KEPT)
-    )
+    truncate_keep: str = field(Choice(KEPT[0], "part of a source sentence that stays when it is cut", choices=KEPT))
     sentences_per_batch: int | None = field(
-        Whole(
-            default=128,
-            help="sentence pairs per batch; None if tokens_per_batch is set",
-            optional=True,
-            least=1,
-            most=100_000,
-        )
+        Whole(128, "sentence pairs per batch; None if tokens_per_batch is set", optional=True, least=1, most=100_000)
     )
     tokens_per_batch: int | None = field(
         Whole(
-            help="maximum tokens per side of a batch, padding included; None if sentences_per_batch is set",
+            None,
+            "maximum tokens per side of a batch, padding included; None if sentences_per_batch is set",
             optional=True,
             least=1,
             most=10_000_000,
         )
     )
-    bucket_count: int = field(Whole(default=6, help="maximum number of batch shapes", least=1, most=100))
-    task: str = field(
-        Choice(default="translation", help="what is learned, which decides how it is scored", choices=tuple(TASKS))
-    )
+    bucket_count: int = field(Whole(6, "maximum number of batch shapes", least=1, most=100))
+    task: str = field(Choice("translation", "what is learned, which decides how it is scored", choices=tuple(TASKS)))
 
     def __post_init__(self) -> None:
         """Check every setting, and that they fit together."""
@@ -199,62 +190,39 @@ class TrainingSettings(_Checked):
         3.0
     """
 
-    epochs: float = field(
-        Number(
-            default=10.0,
-            help="maximum number of epochs; may be fractional",
-            least=0,
-            most=10_000,
-            above=True,
-        )
-    )
+    epochs: float = field(Number(10.0, "maximum number of epochs; may be fractional", least=0, most=10_000, above=True))
     budget: str | None = field(
         Budget(
-            help="length of the training in steps, target tokens, or minutes of steps without compilation; None trains "
-            "for epochs",
+            None,
+            "length of the training in steps, target tokens, or minutes of steps without compilation; None "
+            "trains for epochs",
             optional=True,
         )
     )
-    validations_per_epoch: int = field(
-        Whole(default=4, help="validations per epoch; each ends a round", least=1, most=1000)
-    )
-    learning_rate: float = field(Number(default=1e-3, help="peak learning rate of Adam", least=0, most=10, above=True))
+    validations_per_epoch: int = field(Whole(4, "validations per epoch; each ends a round", least=1, most=1000))
+    learning_rate: float = field(Number(1e-3, "peak learning rate of Adam", least=0, most=10, above=True))
     schedule: str = field(
         Choice(
-            default="constant",
-            help="learning-rate schedule",
-            choices=("constant", "inverse_sqrt", "cosine", "halving", "plateau"),
+            "constant", "learning-rate schedule", choices=("constant", "inverse_sqrt", "cosine", "halving", "plateau")
         )
     )
     warmup_steps: int = field(
-        Whole(default=4000, help="warm-up steps of the inverse_sqrt and cosine schedules", least=1, most=_STEPS)
+        Whole(4000, "warm-up steps of the inverse_sqrt and cosine schedules", least=1, most=_STEPS)
     )
     decay_start: int = field(
-        Whole(default=16000, help="step at which the halving schedule first halves the rate", least=0, most=_STEPS)
+        Whole(16000, "step at which the halving schedule first halves the rate", least=0, most=_STEPS)
     )
-    decay_every: int = field(Whole(default=4000, help="steps from one halving to the next", least=1, most=_STEPS))
+    decay_every: int = field(Whole(4000, "steps from one halving to the next", least=1, most=_STEPS))
     plateau_factor: float = field(
-        Number(
-            default=0.9,
-            help="factor that the plateau schedule multiplies the rate by",
-            least=0,
-            most=1,
-            above=True,
-            below=True,
-        )
+        Number(0.9, "factor that the plateau schedule multiplies the rate by", least=0, most=1, above=True, below=True)
     )
     plateau_patience: int = field(
-        Whole(
-            default=2,
-            help="rounds without improvement before the plateau schedule lowers the rate",
-            least=0,
-            most=_ROUNDS,
-        )
+        Whole(2, "rounds without improvement before the plateau schedule lowers the rate", least=0, most=_ROUNDS)
     )
     clip_norm: float | None = field(
         Number(
-            default=1.0,
-            help="maximum global gradient norm; None disables clipping",
+            1.0,
+            "maximum global gradient norm; None disables clipping",
             optional=True,
             least=0,
             most=1_000_000_000,
@@ -262,58 +230,50 @@ class TrainingSettings(_Checked):
         )
     )
     label_smoothing: float = field(Rate(help="probability mass spread evenly over the vocabulary"))
-    accumulation_steps: int = field(
-        Whole(default=1, help="parts a batch is split into, to save memory", least=1, most=10_000)
-    )
+    accumulation_steps: int = field(Whole(1, "parts a batch is split into, to save memory", least=1, most=10_000))
     teacher_forcing: float = field(
-        Number(default=1.0, help="initial probability of feeding the decoder the reference token", least=0, most=1)
+        Number(1.0, "initial probability of feeding the decoder the reference token", least=0, most=1)
     )
     teacher_forcing_end: float | None = field(
         Number(
-            help="final probability, reached after teacher_forcing_steps; None keeps it constant",
+            None,
+            "final probability, reached after teacher_forcing_steps; None keeps it constant",
             optional=True,
             least=0,
             most=1,
         )
     )
     teacher_forcing_steps: int | None = field(
-        Whole(help="steps over which teacher forcing decays linearly", optional=True, least=1, most=_STEPS)
+        Whole(None, "steps over which teacher forcing decays linearly", optional=True, least=1, most=_STEPS)
     )
     best_by: str = field(
-        Choice(
-            default="loss",
-            help="validation score that selects the best round",
-            choices=("loss", "bleu", "free_running_loss"),
-        )
+        Choice("loss", "validation score that selects the best round", choices=("loss", "bleu", "free_running_loss"))
     )
     bleu_sentences: int = field(
-        Whole(
-            default=500,
-            help="number of validation sentences, from the first, translated for BLEU",
-            least=1,
-            most=1_000_000,
-        )
+        Whole(500, "number of validation sentences, from the first, translated for BLEU", least=1, most=1_000_000)
     )
     bleu_tokenize: str = field(
-        Choice(default=_TOKENIZERS[0], help="tokeniser of sacrebleu for validation BLEU", choices=_TOKENIZERS)
+        Choice(_TOKENIZERS[0], "tokeniser of sacrebleu for validation BLEU", choices=_TOKENIZERS)
     )
     patience: int | None = field(
         Whole(
-            help="rounds without improvement before training stops; None disables early stopping",
+            None,
+            "rounds without improvement before training stops; None disables early stopping",
             optional=True,
             least=0,
             most=_ROUNDS,
         )
     )
     word_vectors_source: str | None = field(
-        Text(help="text file of pretrained word vectors for the source embedding", optional=True, longest=_PATH)
+        Text(None, "text file of pretrained word vectors for the source embedding", optional=True, longest=_PATH)
     )
     word_vectors_target: str | None = field(
-        Text(help="text file of pretrained word vectors for the target embedding", optional=True, longest=_PATH)
+        Text(None, "text file of pretrained word vectors for the target embedding", optional=True, longest=_PATH)
     )
     pretraining_rounds: int | None = field(
         Whole(
-            help="rounds before each further encoder layer is added (RNN only); None trains all from the start",
+            None,
+            "rounds before each further encoder layer is added (RNN only); None trains all from the start",
             optional=True,
             least=1,
             most=_ROUNDS,
@@ -361,14 +321,13 @@ class SearchSettings(_Checked):
         12
     """
 
-    beams: int = field(Whole(default=5, help="beam size; 1 is greedy search", least=1, most=MOST_BEAMS))
-    length_penalty: float = field(
-        Number(default=1.0, help="exponent of the length penalty", least=0, most=HIGHEST_PENALTY)
-    )
-    batch_size: int = field(Whole(default=64, help="sentences per batch of a search", least=1, most=10_000))
+    beams: int = field(Whole(5, "beam size; 1 is greedy search", least=1, most=MOST_BEAMS))
+    length_penalty: float = field(Number(1.0, "exponent of the length penalty", least=0, most=HIGHEST_PENALTY))
+    batch_size: int = field(Whole(64, "sentences per batch of a search", least=1, most=10_000))
     search_top_k: int | None = field(
         Whole(
-            help="source positions that a latent alignment sums over in search; 0 for all, None for the training value",
+            None,
+            "source positions that a latent alignment sums over in search; 0 for all, None for the training value",
             optional=True,
             least=0,
             most=MOST_TOKENS,

@@ -53,8 +53,8 @@ class Setting:
         optional: whether None is a value.
     """
 
-    default: Any = None
-    help: str = ""
+    default: Any = dataclasses.field(default=None, kw_only=False)
+    help: str = dataclasses.field(default="", kw_only=False)
     optional: bool = False
 
     @property
