@@ -34,6 +34,8 @@ def in_a_new_process(code, *options):
 @pytest.mark.long
 def test_what_a_program_of_version_0_1_imports():
     said, _ = in_a_new_process(
+        # It takes seconds.
+        "import sys; sys.modules['tensorflow'] = sys.modules['tensorflow_text'] = None\n"
         "import keras_attn_zoo as kaz, keras_attn_zoo.models, keras\n"
         "assert keras.saving.get_registered_object('keras_attn_zoo>RNNBackbone')\n"
         "from keras_attn_zoo.experiments.named_systems import SYSTEMS\n"

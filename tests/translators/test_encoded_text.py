@@ -56,21 +56,6 @@ def test_encoded_text_that_does_not_fit(task):
         task.encode("kalo")
 
 
-@pytest.mark.skipif(keras.config.backend() == "torch", reason="nothing is traced under torch")
-def test_generate_has_few_shapes():
-    task = tiny.translator()
-    traces, start_search = [], task.backbone.start_search
-
-    def counting(token_ids, *others):
-        traces.append(tuple(token_ids.shape))
-        return start_search(token_ids, *others)
-
-    wanted = [best[0].text for best in task.translate(TEXTS)]
-    task.backbone.start_search = counting
-    assert [task.generate(TEXTS[:count]) for count in (2, 3, 4)] == [wanted[:count] for count in (2, 3, 4)]
-    assert [rows for rows, _ in traces] == [8] * len(set(traces))
-
-
 def test_generate_searches_a_long_list_a_few_sentences_at_a_time(monkeypatch):
     task = tiny.translator()
     wanted, rows, generate_step = task.generate([*TEXTS, ""]), [], task.generate_step

@@ -1,4 +1,4 @@
-"""LoRA and int8 on a translator's body: they reach the attentions, or are refused."""
+"""LoRA on a translator's body: it reaches the attentions, or is refused."""
 
 import numpy as np
 import pytest
@@ -13,12 +13,6 @@ from tests.weights import fill_weights
 pytestmark = pytest.mark.one_backend
 
 
-def transformer():
-    backbone = TransformerBackbone(PIECES, PIECES, **TRANSFORMER)
-    fill_weights(backbone)
-    return backbone
-
-
 def inputs():
     ids = np.array([[2, 5, 6, 3], [2, 7, 3, 0]])
     return {"encoder_token_ids": ids, "encoder_padding_mask": ids > 0, "decoder_token_ids": ids}
@@ -29,7 +23,8 @@ def outputs_of(backbone):
 
 
 def test_lora_reaches_every_attention():
-    backbone = transformer()
+    backbone = TransformerBackbone(PIECES, PIECES, **TRANSFORMER)
+    fill_weights(backbone)
     before = outputs_of(backbone)
     backbone.enable_lora(2)
     lora = [w.path for w in backbone.trainable_weights if "lora" in w.path]
@@ -44,21 +39,6 @@ def test_lora_without_projections_is_refused():
     with pytest.raises(UserError, match=r"no layer of this RNNBackbone named .*query.* supports LoRA"):
         backbone.enable_lora(2)
     assert len(backbone.trainable_weights) == trainable
-
-
-@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
-@pytest.mark.long
-def test_int8_of_a_body_and_its_configuration():
-    backbone = transformer()
-    before = outputs_of(backbone)
-    backbone.quantize("int8")
-    after = outputs_of(backbone)
-    np.testing.assert_allclose(after, before, atol=0.1 * np.abs(before).max())
-    quantized = {layer.path for layer in backbone._flatten_layers() if layer.quantization_mode == "int8"}
-    assert sum(path.endswith(("query", "key", "value", "attention_output")) for path in quantized) == 2 * 3 * 4
-    again = TransformerBackbone.from_config(backbone.get_config())
-    again.set_weights(backbone.get_weights())
-    np.testing.assert_allclose(outputs_of(again), after, atol=2e-6)
 
 
 @pytest.mark.every_backend

@@ -179,8 +179,12 @@ def test_one_trace_serves_all_sentences_of_a_bucket(body):
     tokenize = task.preprocessor.source_tokenizer.tokenize
     short = [text for text in tiny.sentences("source") if len(tokenize([text])[0]) < 8]
     for texts in (short[:5], short[3:9], short[5:13]):
-        task.translate(texts)
+        found = task.translate(texts)
     assert traces == [(8, 8)]
+    # Nor do calls of `generate` need more.
+    for count in (2, 3, 4):
+        assert task.generate(texts[:count]) == [best[0].text for best in found[:count]]
+    assert traces == [(8, 8)] * 2
 
 
 # Samplers, lengths, beginnings.
