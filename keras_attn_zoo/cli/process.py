@@ -20,7 +20,7 @@ from typing import Any, Self
 from keras_attn_zoo.support.backends import configuration_file, is_out_of_memory
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.escapes import printable
-from keras_attn_zoo.support.unfinished import final
+from keras_attn_zoo.support.files import final
 
 # Signals that ask a process to stop: Ctrl-C, a scheduler or container, a closed terminal.
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]

@@ -17,7 +17,7 @@ from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, kind_of, shown
 from keras_attn_zoo.support.setting_types import shown_value
 from keras_attn_zoo.translators import Translator
-from keras_attn_zoo.translators.search_settings import sampler_of
+from keras_attn_zoo.translators.search import sampler_of
 
 
 def load_translator(

@@ -20,6 +20,7 @@ from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import (
     PathLike,
     check_size,
+    is_partial,
     kind_of,
     read_json,
     remove_partials,
@@ -29,7 +30,6 @@ from keras_attn_zoo.support.files import (
 )
 from keras_attn_zoo.support.locks import locked
 from keras_attn_zoo.support.setting_types import shown_value
-from keras_attn_zoo.support.unfinished import is_partial
 
 # Folders whose files are named after a test set or a picture.
 _PARTS = ("hypotheses", "references", "alignments", "sentence_sums", "pictures")

@@ -20,8 +20,7 @@ from keras_attn_zoo.presets.saving import PresetFiles
 from keras_attn_zoo.support.choices import MOST_TOKENS
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.types import Config, Shape, Tensor
-from keras_attn_zoo.translators.tensorflow_text import is_in_graph, run_in_graph, texts_in_graph
-from keras_attn_zoo.translators.texts import TEXTS, strings
+from keras_attn_zoo.translators.texts import TEXTS, is_in_graph, run_in_graph, strings, texts_in_graph
 from keras_attn_zoo.translators.tokenizer import TranslationTokenizer
 
 

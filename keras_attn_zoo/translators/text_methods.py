@@ -4,21 +4,21 @@ All take the same steps: from text to ids, batches of few shapes, a compiled fun
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
+import reprlib
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias, overload
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_attn_zoo.bodies.backbone import TranslationBackbone
+from keras_attn_zoo.bodies.backbone import OPTIONAL_INPUTS, TranslationBackbone
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import grid_batches
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.runtime.compiled_functions import Programs
 from keras_attn_zoo.support.errors import UserError, check_counts, counted
 from keras_attn_zoo.support.types import Tensor
-from keras_attn_zoo.translators.forced_attention import attention_program
 from keras_attn_zoo.translators.preprocessor import SentenceTooLong, check_maximum, check_token_count
 from keras_attn_zoo.translators.search import may_retry_at_full_length, retrying_at_full_length, search, search_key
 from keras_attn_zoo.translators.translations import (
@@ -383,3 +383,40 @@ class TextMethods:
 
     def _pieces(self, source, target):
         return pieces(self.preprocessor.source_tokenizer, source), pieces(self.preprocessor.tokenizer, target)
+
+
+def attention_program(
+    backbone: TranslationBackbone, layers: Sequence[int] | str | None
+) -> tuple[Hashable, Callable[[], Callable]]:
+    """Return key and maker of the function of inputs and labels that computes attention, see `Programs.run`.
+
+    `Translator.force` says what `layers` may be, and which are refused.
+    """
+    if layers is None:
+        return ("force", None), lambda: lambda x, labels: backbone(x)["attention_scores"]
+    if isinstance(layers, str) and layers == "posterior":
+        if backbone.latent_head is None:
+            raise UserError("the model has no latent alignment, so there is no posterior: choose a layer.")
+        return ("force", layers), lambda: _posterior(backbone)
+    count = len(backbone.cross_attention_heads)
+    if not isinstance(layers, (list, tuple, range)) or not layers:
+        raise UserError(f"layers must be a list of layers or 'posterior'; received {reprlib.repr(layers)}.")
+    for layer in layers:
+        if not isinstance(layer, (int, np.integer)) or not -count <= layer < count:
+            raise UserError(f"there is no cross-attention layer {layer!r}: choose from 0 to {count - 1}.")
+    return ("force", tuple(layers)), lambda: _of_layers(backbone, tuple(layers))
+
+
+def _of_layers(backbone, layers):
+    every_layer = backbone.attention_model()
+
+    def of_layers(x, labels):
+        found = every_layer({**OPTIONAL_INPUTS, **x})["cross"]
+        return ops.concatenate([found[layer] for layer in layers], axis=1)
+
+    return of_layers
+
+
+def _posterior(backbone):
+    posterior = backbone.posterior_model()
+    return lambda x, labels: posterior({**OPTIONAL_INPUTS, **x, "decoder_labels": labels})

@@ -18,8 +18,7 @@ from keras_attn_zoo.support.compat import WithoutTensorFlowOps, add_special_toke
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, read_bytes, shown
 from keras_attn_zoo.support.types import Config
-from keras_attn_zoo.translators.tensorflow_text import detokenize_in_graph, is_in_graph, tokenize_in_graph
-from keras_attn_zoo.translators.texts import strings
+from keras_attn_zoo.translators.texts import detokenize_in_graph, is_in_graph, strings, tokenize_in_graph
 
 _MODEL, _TRUECASER = "vocabulary.spm", "truecaser.txt"
 

@@ -32,13 +32,15 @@ from keras_attn_zoo.translators.input_forms import ids_for_search, joined, sourc
 from keras_attn_zoo.translators.keras_methods import KerasMethods
 from keras_attn_zoo.translators.preprocessor import TranslationPreprocessor
 from keras_attn_zoo.translators.search import (
+    are_search_settings,
     may_retry_at_full_length,
     retrying_at_full_length,
+    sampler_of,
     search,
     search_key,
+    settings_of,
     until_stop,
 )
-from keras_attn_zoo.translators.search_settings import are_search_settings, sampler_of, settings_of
 from keras_attn_zoo.translators.texts import strings
 
 _LOG = logging.getLogger(__name__)

@@ -31,7 +31,7 @@ SECONDS = 120
 # Of a command, where every phase is asked for: some change no file of ours.
 FEWEST = 6
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# What differs from run to run in the name of a file that is written, as `unfinished.beside` and libraries choose it.
+# What differs from run to run in the name of a file that is written, as `files.beside` and libraries choose it.
 _DRAWN = re.compile(r"\.[0-9a-f]{8}-\d+-[0-9a-f]{8}(?=\.)|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|(?<=tmp)\w{8}")
 # What a command keeps in the cache for its next run may be in parts. Below, whole folders stand.
 _PARTS = re.compile(r"home/(?!\.cache/keras-attn-zoo/(corpora|presets)/(?!unfinished/))")
@@ -110,7 +110,7 @@ class Killer:
         return status, time.monotonic() - began, changes, said
 
     def _child(self, line, last, name, report, writer):
-        from keras_attn_zoo.support import unfinished
+        from keras_attn_zoo.support import files
 
         os.close(report)
         status = 70
@@ -127,7 +127,7 @@ class Killer:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             signal.alarm(SECONDS)
             # A new process knows nothing of what this one has looked for.
-            unfinished.remove_left_of.cache_clear()
+            files.remove_left_of.cache_clear()
             self.changes.made, self.changes.last, self.changes.signal = [], last, name
             status = _call(line.path[0], line.arguments)
             with os.fdopen(writer, "w") as pipe:
@@ -237,7 +237,7 @@ class Reference:
 
 def one_kill(killer, reference, rng):
     """Kill a command and run it again; return signal, phase and what is wrong, or None where it had ended by then."""
-    from keras_attn_zoo.support.unfinished import is_partial
+    from keras_attn_zoo.support.files import is_partial
 
     line = reference.line
     name = rng.choices((signal.SIGKILL, signal.SIGTERM, signal.SIGINT), (6, 2, 2))[0]

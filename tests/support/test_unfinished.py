@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from keras_attn_zoo.support import unfinished
+from keras_attn_zoo.support import files
 from keras_attn_zoo.support.files import atomic_files, write_text
 
 KILLED = """
@@ -33,7 +33,7 @@ def test_what_a_killed_process_left_goes_when_the_path_is_written_again(tmp_path
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "written\n"
         [left] = [name for name in os.listdir(folder) if name.endswith(".partial")]
-        unfinished.remove_left_of.cache_clear()
+        files.remove_left_of.cache_clear()
         if kind == "files":
             with atomic_files(path, last="b") as aside:
                 (aside / "b").write_text("b")
@@ -41,7 +41,7 @@ def test_what_a_killed_process_left_goes_when_the_path_is_written_again(tmp_path
             write_text(path, "b")
         assert sorted(os.listdir(folder)) == sorted([left, "b" if kind == "files" else "new"])
         process.kill()
-    unfinished.remove_left_of.cache_clear()
+    files.remove_left_of.cache_clear()
     if kind == "files":
         with atomic_files(path, last="b") as aside:
             (aside / "b").write_text("c")

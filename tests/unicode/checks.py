@@ -17,7 +17,7 @@ from keras_attn_zoo.data.words import as_sentence, join_words, normalise, split_
 from keras_attn_zoo.runs.word_alignment import align_words, sentence_picture
 from keras_attn_zoo.support.files import write_text
 from keras_attn_zoo.translators.exploration import explore
-from keras_attn_zoo.translators.marian.pieces import MarianPieces
+from keras_attn_zoo.translators.marian.marian_tokenizer import MarianPieces
 from keras_attn_zoo.viewing.attention_pictures import plot_attentions
 from keras_attn_zoo.viewing.page_server import PageServer, serving
 from keras_attn_zoo.viewing.word_attention import group_pieces
