@@ -82,7 +82,7 @@ class Killer:
 
     def prepare(self, line):
         """Make the working folder as new."""
-        self.sandbox.tree.restore()
+        self.sandbox.restore()
         if line.prepare:
             line.prepare(self.work)
 

@@ -8,12 +8,12 @@ import os
 import re
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 from pathlib import Path
 
 from tests.hostile.judging import Hang, Outcome, judge
-from tests.hostile.tree import Tree
 from tests.tiny_run import TINY, make_text
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.py"))
@@ -46,9 +46,8 @@ class Sandbox:
         (self.root / "tmp").mkdir(mode=0o777)
         sys.addaudithook(self._audit)
 
-    # The text, a run and its preset, a run with a latent alignment, presets of two Transformers.
-
     def _make(self):
+        """Make the text, a run and its preset, a run with a latent alignment, presets of two Transformers."""
         from keras_attn_zoo.corpora.corpus import corpus_from_files
         from keras_attn_zoo.runs.loading import load_translator
         from keras_attn_zoo.runs.scoring import score_run
@@ -72,7 +71,21 @@ class Sandbox:
                 self.work / "standard"
             )
             tiny.translator(body=tiny.transformer, encoder_attention="gaussian").save_to_preset(self.work / "gaussian")
-        self.tree = Tree(self.root, self.work, self.root / "pristine")
+        shutil.copytree(self.work, self.root / "pristine", symlinks=True)
+
+    def restore(self):
+        """Make the working folder as new."""
+        shutil.rmtree(self.work)
+        shutil.copytree(self.root / "pristine", self.work, symlinks=True)
+
+    def listing(self):
+        """Kind and content of every path."""
+        found = {}
+        for path in self.root.rglob("*"):
+            kind = stat.S_IFMT(path.lstat().st_mode)
+            content = path.read_bytes() if kind == stat.S_IFREG else os.readlink(path) if path.is_symlink() else None
+            found[path.relative_to(self.root).as_posix()] = kind, content
+        return found
 
     # Nothing is written elsewhere, and nothing is fetched.
 
@@ -116,14 +129,14 @@ class Sandbox:
 
     def run(self, case):
         """Run a case, and judge it."""
-        self.tree.restore()
+        self.restore()
         os.chdir(self.work)
         if case.prepare:
             case.prepare(self.work)
-        before = self.tree.listing()
+        before = self.listing()
         self._writes = []
         status, output, error, raised = self._call(case)
-        after = self.tree.listing()
+        after = self.listing()
         reasons = judge(case, status, output, error, raised)
         reasons += [f"reached outside: {one}" for one in self._writes]
         changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
