@@ -34,12 +34,18 @@ elif "PYTEST_XDIST_WORKER" in os.environ or not os.environ.get(KEPT):
     tf.config.optimizer.set_experimental_options({"dependency_optimization": False})
 
 
-@pytest.fixture(scope="module", autouse=True)
-def little_to_collect(request):
-    """Keras collects garbage for every kernel that int8 takes the place of: leave it none of earlier tests' objects."""
-    if "quantize(" in request.path.read_text(encoding="utf-8"):
-        gc.collect()
-        gc.freeze()
+@pytest.fixture(scope="session", autouse=True)
+def no_collection_by_keras():
+    """Keras collects garbage for every kernel that int8 takes the place of, which takes longer than the rest."""
+    collect = gc.collect
+
+    def collect_for_others(*generation):
+        by_keras = sys._getframe(1).f_globals["__name__"] == "keras.src.layers.layer"
+        return 0 if by_keras else collect(*generation)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "collect", collect_for_others)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -149,5 +155,5 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What is imported stays. Keras collects garbage whenever int8 takes the place of a kernel, which takes a while."""
+    """What is imported stays."""
     gc.freeze()

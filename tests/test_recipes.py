@@ -34,8 +34,11 @@ SMALL = {
 
 
 def build(system):
-    """Build the body of a system, smaller; systems that differ in training alone have one body."""
-    build_body(system.body, json.dumps(system.override(**SMALL[system.body]).backbone))
+    """Build the body of a system, smaller; systems that differ in training or in layers alone have one body."""
+    settings = dict(system.override(**SMALL[system.body]).backbone)
+    if "attention_layer" not in settings and not any(isinstance(value, list) for value in settings.values()):
+        settings |= {"encoder_layers": 1, "decoder_layers": 1}
+    build_body(system.body, json.dumps(settings))
 
 
 @functools.cache

@@ -11,21 +11,6 @@ from tests.layers.test_latent_alignment_head import BATCH, TARGET, TARGETS, VOCA
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"marginalization": "viterbi"}, "`marginalization` must be one of exact, top_k. Received: .*'viterbi'"),
-        ({"top_k": 0}, "`top_k` must be a positive integer. Received: top_k=0"),
-        ({"width": 0}, "`width` must be a positive integer. Received: width=0"),
-        ({"vocabulary_size": -1}, "`vocabulary_size` must be a positive integer"),
-    ],
-)
-def test_arguments_that_do_not_fit(arguments, message):
-    with pytest.raises(ValueError, match=f"LatentAlignmentHead: {message}"):
-        LatentAlignmentHead(**{"vocabulary_size": 9, "width": 4, **arguments})
-
-
-@pytest.mark.one_backend
 @pytest.mark.parametrize("built", [False, True])
 @pytest.mark.parametrize(
     ("changed", "message"),

@@ -4,21 +4,6 @@ import pytest
 from keras_attn_zoo.layers import LuongAttention
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"score": "cosine"}, "`score` must be one of dot, general, concat. Received: score='cosine'"),
-        ({"score": None}, "`score` must be one of dot, general, concat. Received: score=None"),
-        ({"score": "dot", "units": 3}, "`units` needs score='concat'. Received: score='dot'"),
-        ({"score": "concat", "units": 0}, "`units` must be a positive integer. Received: units=0"),
-        ({"score": "concat", "units": 1.5}, "`units` must be a positive integer. Received: units=1.5"),
-    ],
-)
-def test_arguments_that_do_not_fit(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        LuongAttention(**arguments)
-
-
 def test_dot_needs_equal_widths():
     query, value = np.ones((2, 3, 4), dtype="float32"), np.ones((2, 5, 6), dtype="float32")
     with pytest.raises(ValueError, match=r"use score='general'\. Received: query width 4, key width 6"):

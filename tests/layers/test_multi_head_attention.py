@@ -176,31 +176,6 @@ def test_dropout_drops_whole_weights():
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_heads": 0, "key_dim": 4}, "`num_heads` must be a positive integer. Received: num_heads=0"),
-        ({"num_heads": 2, "key_dim": -4}, "`key_dim` must be a positive integer. Received: key_dim=-4"),
-        ({"num_heads": 2, "key_dim": 4.0}, "`key_dim` must be a positive integer. Received: key_dim=4.0"),
-        ({"num_heads": 2, "key_dim": 4, "value_dim": 0}, "`value_dim` must be a positive integer"),
-        ({"num_heads": 2, "key_dim": 4, "output_shape": (3, 0)}, "`output_shape` must be a positive integer"),
-        ({"num_heads": 2, "key_dim": 4, "dropout": 1.0}, r"`dropout` must lie in \[0, 1\). Received: dropout=1.0"),
-        ({"num_heads": 2, "key_dim": 4, "dropout": -0.1}, r"`dropout` must lie in \[0, 1\)"),
-        ({"num_heads": 2, "key_dim": 4, "dropout": None}, r"`dropout` must lie in \[0, 1\). Received: dropout=None"),
-        ({"num_heads": 2, "key_dim": 4, "use_gate": True}, "`use_gate` of keras.layers.MultiHeadAttention is not"),
-        (
-            {"num_heads": 2, "key_dim": 4, "attention_axes": (1, 2.0)},
-            "`attention_axes` must be integers. Received: 2.0",
-        ),
-        ({"num_heads": 2, "key_dim": 4, "sliding_window": 0}, "`sliding_window` must be a positive integer"),
-    ],
-)
-def test_arguments_that_do_not_fit(arguments, message):
-    with pytest.raises(ValueError, match=f"MultiHeadAttention: {message}"):
-        MultiHeadAttention(**arguments)
-
-
-@pytest.mark.one_backend
 @pytest.mark.parametrize("name", [name for name, entry in ATTENTIONS.items() if "decoder" in entry.places])
 def test_steps_of_self_attention_need_a_length_and_a_batch(name):
     layer = get_attention(name, 6, num_heads=2, place="decoder")

@@ -63,34 +63,6 @@ def test_expanded_key_value_survives_extreme_energies(variant):
         assert np.all((scores >= 0) & (scores <= 1))
 
 
-@pytest.mark.one_backend
-@pytest.mark.parametrize(
-    ("layer", "arguments", "message"),
-    [
-        (ExpandedKeyValueAttention, {"variant": 5}, "`variant` must be one of 1, 2, 3, 4. Received: variant=5"),
-        (ExpandedKeyValueAttention, {"variant": "1"}, "`variant` must be one of 1, 2, 3, 4. Received: variant='1'"),
-        (ExpandedKeyValueAttention, {"variant": True}, "`variant` must be one of"),
-        (EnergyAccumulationAttention, {"mixing": 0}, r"`mixing` must lie in \(0, 1\]. Received: mixing=0"),
-        (EnergyAccumulationAttention, {"mixing": 1.1}, r"`mixing` must lie in \(0, 1\]. Received: mixing=1.1"),
-        (EnergyAccumulationAttention, {"mixing": "half"}, r"`mixing` must lie in \(0, 1\]"),
-        (
-            EnergyAccumulationAttention,
-            {"window": -1},
-            "`window` must be .* 0 to 1000. Received: window=-1",
-        ),
-        (EnergyAccumulationAttention, {"window": 2.5}, "`window` must be an integer from 0 to 1000"),
-        (EnergyAccumulationAttention, {"window": 10**6}, "`window` must be an integer from 0 to 1000"),
-        (EnergyAccumulationAttention, {"mixing": True}, r"`mixing` must lie in \(0, 1\]. Received: mixing=True"),
-        (WeightSubtractionAttention, {"subtraction": True}, "`subtraction` must be a number .*subtraction=True"),
-        (WeightSubtractionAttention, {"subtraction": -0.5}, "`subtraction` must be .* Received: subtraction=-0.5"),
-        (WeightSubtractionAttention, {"subtraction": float("nan")}, "`subtraction` must be a number of at least 0"),
-    ],
-)
-def test_arguments_that_do_not_fit(layer, arguments, message):
-    with pytest.raises(ValueError, match=f"{layer.__name__}: {message}"):
-        layer(**SIZES, **arguments)
-
-
 def test_variant_1_needs_one_width():
     with pytest.raises(ValueError, match=r"variant 1 .* of one width. Received: context 7, key 9, value 9"):
         ExpandedKeyValueAttention(**SIZES, variant=1)(QUERY, numbers("value", 2, 5, 9))

@@ -1,0 +1,106 @@
+"""Arguments that do not fit a layer are refused, in a line that names the layer, the argument and what was received."""
+
+import pytest
+
+from keras_attn_zoo.layers import (
+    AverageAttention,
+    BahdanauAttention,
+    EnergyAccumulationAttention,
+    ExpandedKeyValueAttention,
+    GaussianAttention,
+    InitialAttention,
+    LatentAlignmentHead,
+    LuongAttention,
+    MultiHeadAttention,
+    RandomSynthesizerAttention,
+    RecurrentAttention,
+    WeightSubtractionAttention,
+)
+
+pytestmark = pytest.mark.one_backend
+
+HEADS = {"num_heads": 2, "key_dim": 3}
+# What is given besides.
+GIVEN = {
+    **{layer: {} for layer in (AverageAttention, BahdanauAttention, LuongAttention)},
+    InitialAttention: {"num_heads": 2, "max_length": 3},
+    LatentAlignmentHead: {"vocabulary_size": 9, "width": 4},
+}
+REFUSED = {
+    AverageAttention: [
+        ({"ffn_dim": 0}, "`ffn_dim` must be a positive integer. Received: ffn_dim=0"),
+        ({"use_ffn": False, "ffn_dim": 3}, "`ffn_dim` needs use_ffn=True"),
+        ({"dropout": 1}, r"`dropout` must lie in \[0, 1\). Received: dropout=1"),
+    ],
+    BahdanauAttention: [
+        ({"units": units}, f"`units` must be a positive integer. Received: units={units!r}")
+        for units in (0, -3, 2.5, "8", None)
+    ],
+    EnergyAccumulationAttention: [
+        ({"mixing": 0}, r"`mixing` must lie in \(0, 1\]. Received: mixing=0"),
+        ({"mixing": 1.1}, r"`mixing` must lie in \(0, 1\]. Received: mixing=1.1"),
+        ({"mixing": "half"}, r"`mixing` must lie in \(0, 1\]"),
+        ({"mixing": True}, r"`mixing` must lie in \(0, 1\]. Received: mixing=True"),
+        ({"window": -1}, "`window` must be .* 0 to 1000. Received: window=-1"),
+        ({"window": 2.5}, "`window` must be an integer from 0 to 1000"),
+        ({"window": 10**6}, "`window` must be an integer from 0 to 1000"),
+    ],
+    ExpandedKeyValueAttention: [
+        ({"variant": 5}, "`variant` must be one of 1, 2, 3, 4. Received: variant=5"),
+        ({"variant": "1"}, "`variant` must be one of 1, 2, 3, 4. Received: variant='1'"),
+        ({"variant": True}, "`variant` must be one of"),
+    ],
+    GaussianAttention: [
+        ({"sigma": -1.0}, "`sigma` must be a positive number. Received: sigma=-1.0"),
+        ({"sigma": 0}, "`sigma` must be a positive number. Received: sigma=0"),
+        ({"sigma": True}, "`sigma` must be a positive number. Received: sigma=True"),
+        ({"sigma": "1"}, "`sigma` must be a positive number. Received: sigma='?1"),
+        ({"offsets": ()}, "`offsets` must be one or more integers"),
+        ({"offsets": (0.5,)}, "`offsets` must be one or more integers"),
+        ({"offsets": 1}, "`offsets` must be one or more integers. Received: offsets=1"),
+    ],
+    InitialAttention: [
+        ({"max_length": -1}, "`max_length` must be a positive integer. Received: max_length=-1"),
+        ({"num_heads": 0}, "`num_heads` must be a positive integer. Received: num_heads=0"),
+    ],
+    LatentAlignmentHead: [
+        ({"marginalization": "viterbi"}, "`marginalization` must be one of exact, top_k. Received: .*'viterbi'"),
+        ({"top_k": 0}, "`top_k` must be a positive integer. Received: top_k=0"),
+        ({"width": 0}, "`width` must be a positive integer. Received: width=0"),
+        ({"vocabulary_size": -1}, "`vocabulary_size` must be a positive integer"),
+    ],
+    LuongAttention: [
+        ({"score": "cosine"}, "`score` must be one of dot, general, concat. Received: score='cosine'"),
+        ({"score": None}, "`score` must be one of dot, general, concat. Received: score=None"),
+        ({"score": "dot", "units": 3}, "`units` needs score='concat'. Received: score='dot'"),
+        ({"score": "concat", "units": 0}, "`units` must be a positive integer. Received: units=0"),
+        ({"score": "concat", "units": 1.5}, "`units` must be a positive integer. Received: units=1.5"),
+    ],
+    MultiHeadAttention: [
+        ({"num_heads": 0}, "`num_heads` must be a positive integer. Received: num_heads=0"),
+        ({"key_dim": -4}, "`key_dim` must be a positive integer. Received: key_dim=-4"),
+        ({"key_dim": 4.0}, "`key_dim` must be a positive integer. Received: key_dim=4.0"),
+        ({"value_dim": 0}, "`value_dim` must be a positive integer"),
+        ({"output_shape": (3, 0)}, "`output_shape` must be a positive integer"),
+        ({"dropout": 1.0}, r"`dropout` must lie in \[0, 1\). Received: dropout=1.0"),
+        ({"dropout": -0.1}, r"`dropout` must lie in \[0, 1\)"),
+        ({"dropout": None}, r"`dropout` must lie in \[0, 1\). Received: dropout=None"),
+        ({"use_gate": True}, "`use_gate` of keras.layers.MultiHeadAttention is not"),
+        ({"attention_axes": (1, 2.0)}, "`attention_axes` must be integers. Received: 2.0"),
+        ({"sliding_window": 0}, "`sliding_window` must be a positive integer"),
+    ],
+    RandomSynthesizerAttention: [({"max_length": 0}, "`max_length` must be a positive integer")],
+    RecurrentAttention: [({"causal": True}, "`causal` needs `max_length`")],
+    WeightSubtractionAttention: [
+        ({"subtraction": True}, "`subtraction` must be a number .*subtraction=True"),
+        ({"subtraction": -0.5}, "`subtraction` must be .* Received: subtraction=-0.5"),
+        ({"subtraction": float("nan")}, "`subtraction` must be a number of at least 0"),
+    ],
+}
+
+
+@pytest.mark.parametrize("layer", REFUSED)
+def test_arguments_that_do_not_fit(layer):
+    for arguments, message in REFUSED[layer]:
+        with pytest.raises(ValueError, match=f"^{layer.__name__}: {message}"):
+            layer(**{**GIVEN.get(layer, HEADS), **arguments})
