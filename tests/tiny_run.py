@@ -34,7 +34,7 @@ def make_corpus():
 
 
 def make_text(folder):
-    """Text in every format that is read."""
+    """Text in files of a side each, packed too, of both sides, and with gold links."""
     folder.mkdir(parents=True)
     parts = {"train": make_pairs(96), "valid": make_pairs(16, 200), "test": make_pairs(6, 400)}
     for name, pairs in parts.items():
@@ -42,9 +42,8 @@ def make_text(folder):
             text = "".join(f"{pair[side]}\n" for pair in pairs).encode()
             (folder / f"{name}.{language}").write_bytes(text)
             (folder / f"{name}.{language}.gz").write_bytes(gzip.compress(text, mtime=0))
-        tsv = "".join(f"{source}\t{target}\n" for source, target in pairs).encode()
-        (folder / f"{name}.tsv").write_bytes(tsv)
-        (folder / f"{name}.tsv.gz").write_bytes(gzip.compress(tsv, mtime=0))
+        tsv = "".join(f"{source}\t{target}\n" for source, target in pairs)
+        (folder / f"{name}.tsv").write_text(tsv, encoding="utf-8")
     for side, language in enumerate(("de", "en")):
         cased = "".join(f"{pair[side].capitalize()}\n" for pair in parts["train"])
         (folder / f"cased.{language}").write_text(cased, encoding="utf-8")
@@ -52,9 +51,6 @@ def make_text(folder):
     (folder / "test.bitext").write_text("".join(f"{s} ||| {t}\n" for s, t in test), encoding="utf-8")
     links = [" ".join(f"{j}-{len(s.split()) - 1 - j}" for j in range(len(s.split()))) for s, _ in test]
     (folder / "test.gold").write_text("".join(f"{line}\n" for line in links))
-    words = sorted({word for pair in parts["train"] for word in pair[0].split()})
-    vectors = [" ".join([word, *(f"{(i + k) / 10:.1f}" for k in range(8))]) for i, word in enumerate(words)]
-    (folder / "vectors.txt").write_text("".join(f"{line}\n" for line in vectors), encoding="utf-8")
 
 
 TINY = System(

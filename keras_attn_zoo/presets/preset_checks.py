@@ -80,7 +80,9 @@ def check_preset(preset: str) -> None:
             path = preset_file(preset, name)
         except FileNotFoundError:
             raise _missing(name, preset) from None
-        _check_large_weights(path)
+        # Before minutes are spent on its checksum; one that is far larger than its weights is refused too.
+        if path.endswith(WEIGHTS) and os.path.getsize(path) > _LARGE and readable_shapes(path) is None:
+            raise UserError(f"{shown(path)} is damaged or not a file of weights: restore it, or download it again.")
         check_sum(path, expected)
     # Otherwise a list without the weights would pass any weights.
     unlisted = sorted(set(preset_files(Path(config).parent)) - sums.keys())
@@ -89,12 +91,6 @@ def check_preset(preset: str) -> None:
             f"the preset {shown(preset)} has a file without a checksum in {CHECKSUMS} ({shown(unlisted[0])}): download "
             f"it again, or remove {CHECKSUMS} to use it unchecked."
         )
-
-
-def _check_large_weights(path):
-    """Raise if a large file is no file of weights, or far larger than its weights: its checksum would take minutes."""
-    if path.endswith(WEIGHTS) and os.path.getsize(path) > _LARGE and readable_shapes(path) is None:
-        raise UserError(f"{shown(path)} is damaged or not a file of weights: restore it, or download it again.")
 
 
 def _missing(name, preset):
