@@ -73,10 +73,7 @@ def _has(line, key):
 def mean_curve(
     curves: Sequence[tuple[Sequence[int], Sequence[float]]],
 ) -> tuple[list[int], list[float], list[float]]:
-    """Return the steps that all curves have, and the mean and the sample standard deviation (n - 1) at each.
-
-    Args:
-        curves: steps and values of two curves or more.
+    """Return the steps that all of several curves have, and the mean and the sample standard deviation (n - 1) at each.
 
     Raises:
         UserError: there is no such step.
@@ -96,15 +93,10 @@ def mean_curve(
 def over_seeds(found: Curves, folders: Collection[PathLike]) -> tuple[Curves, dict[str, list[float]]]:
     """Return the mean of the curves of runs that differ in nothing but the seed, and the standard deviation of each.
 
-    Args:
-        found: the curves of the runs, in the order of `folders`.
-        folders: the run folders.
+    The curves that were found are in the order of the run folders.
 
     Returns:
         curves, each with the name of its first run and the number of seeds, and the deviations of those of several.
-
-    Raises:
-        UserError: see `mean_curve`.
     """
     groups: dict[str, list[str]] = {}
     for folder, name in zip(folders, found, strict=True):
@@ -188,13 +180,8 @@ def curves_over_trained_top_k(
 ) -> tuple[Curves, dict[float, int | str]]:
     """Return a score of runs over the number of source positions that each was trained with, for `plot_curves`.
 
-    Args:
-        folders: run folders; a latent alignment becomes a point, any other run a horizontal line.
-        name: name of the test set.
-        value: function that takes a dict of scores and returns a number.
-
-    Returns:
-        curves and ticks; see `curves_over_top_k`.
+    A latent alignment becomes a point, any other run a horizontal line. Arguments and results are otherwise those of
+    `curves_over_top_k`.
 
     Raises:
         UserError: a run was not scored on the test set; two runs have the same number; no run has a latent alignment.

@@ -21,9 +21,7 @@ _REMEDY = "restore it from a backup, or remove the folder to start over."
 def check_resumable(run: RunFolder, system: System, corpus: dict[str, Any], test: Sequence[Sequence[str]]) -> None:
     """Raise if the run in a folder, if there is one, cannot be resumed; nothing is trained, encoded or written.
 
-    Args:
-        run: the folder.
-        system, corpus, test: see `RunFolder.create`.
+    The arguments are those of `RunFolder.create`.
 
     Raises:
         UserError: the run was started with other settings, other text or another backend; one of its files is missing,

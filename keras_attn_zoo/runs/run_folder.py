@@ -212,10 +212,7 @@ class RunFolder:
         write_json(self.config, {"system": system.to_dict(), "corpus": corpus})
 
     def check_settings(self, system: System, corpus: dict[str, Any], test: Iterable[Sequence[str]] = ()) -> None:
-        """Check that the run in the folder has the same settings and text, wherever the files of the text now are.
-
-        Args:
-            system, corpus, test: see `create`.
+        """Check that the run in the folder has the same settings and text as `create` is given, wherever its files are.
 
         Raises:
             UserError: the run was started with different settings or text; the message names them.

@@ -33,7 +33,7 @@ def align_words(
     """Align the words of given translations: forced decoding, mean over heads, argmax over source words.
 
     Args:
-        translator: a `Translator`.
+        translator: the translator.
         pairs: `(source words, target words)` per sentence.
         layers, heads: see `Translator.force`; attention is averaged over all of them.
         leave_out: what no word is aligned to: "end", the end of the source sentence, and "full_stop", which gets
@@ -178,7 +178,7 @@ def sentence_picture(
     """Return the attention of one sentence, ready to draw.
 
     Args:
-        translator: a `Translator`.
+        translator: the translator.
         sentence: the source sentence.
         target: a given translation; by default the model's own.
         subwords: whether rows and columns are subwords instead of words.

@@ -199,10 +199,7 @@ def plot_attention(
     Args:
         weights: `(target, source)`, from 0 to 1.
         title: text above the source words.
-        source_tokens, target_tokens, path, gold: as for `plot_attentions`.
-
-    Raises:
-        UserError: as for `plot_attentions`.
+        source_tokens, target_tokens, path, gold: as for `plot_attentions`, which also says what is refused.
 
     Example:
         >>> weights = [[0.9, 0.1], [0.2, 0.8]]

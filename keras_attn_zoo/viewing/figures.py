@@ -83,9 +83,6 @@ def plot_histogram_panels(
         panels: `{title: histograms}`; those of one name look the same in all panels, and have one line of the legend.
         edges, path, xlabel, ylabel, log_scale: see `plot_histograms`.
 
-    Raises:
-        UserError: as `plot_histograms` does.
-
     Example:
         >>> panels = {"layer 1": {"RAN": [3, 5]}, "layer 2": {"RAN": [4, 4]}}
         >>> plot_histogram_panels(panels, [0, 0.5, 1], "weights.png", "attention weight", "how many")

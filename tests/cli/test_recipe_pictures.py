@@ -17,14 +17,18 @@ from tests.made_runs import WRONG, make_run
 ENTRIES = {name: Entry(System(name, {})) for name in ("a", "b", "c")}
 
 
+def run_by(monkeypatch, run):
+    """Have the commands that draw pictures do something else."""
+    monkeypatch.setattr(plot, "PICTURES", [dataclasses.replace(command, run=run) for command in plot.PICTURES])
+
+
 @pytest.fixture
 def drawn(tmp_path, monkeypatch):
     """Draw one picture of the recipe; return the options of its command, None if it was not drawn."""
 
     def draw(line, tables=(), grid=None, seeds=(), **arguments):
         seen = []
-        commands = [dataclasses.replace(command, run=seen.append) for command in plot.PICTURES]
-        monkeypatch.setattr(plot, "PICTURES", commands)
+        run_by(monkeypatch, seen.append)
         recipe = Recipe("A paper", ENTRIES, ("a",), tables=tables, pictures={"picture.png": line})
         draw_pictures(recipe, expand(ENTRIES, {}, grid, seeds), tmp_path, **arguments)
         assert len(seen) < 2
@@ -41,8 +45,7 @@ def test_a_picture_that_fails_stops_no_other(tmp_path, monkeypatch, caplog):
         seen.append(options.output.name)
         raise RuntimeError("a defect")
 
-    commands = [dataclasses.replace(command, run=run) for command in plot.PICTURES]
-    monkeypatch.setattr(plot, "PICTURES", commands)
+    run_by(monkeypatch, run)
     make_run(tmp_path / "a")
     recipe = Recipe("A paper", ENTRIES, ("a",), pictures={"one.png": "curves a", "two.png": "curves a"})
     draw_pictures(recipe, expand(ENTRIES, {}), tmp_path)
@@ -172,8 +175,7 @@ def test_a_picture_that_was_drawn_when_the_process_was_killed_is_drawn_again(tmp
         if len(seen) == 1:
             raise KeyboardInterrupt
 
-    commands = [dataclasses.replace(command, run=run) for command in plot.PICTURES]
-    monkeypatch.setattr(plot, "PICTURES", commands)
+    run_by(monkeypatch, run)
     with pytest.raises(KeyboardInterrupt):
         draw_pictures(recipe, expand(ENTRIES, {}), tmp_path)
     for _ in range(2):
