@@ -16,7 +16,9 @@ from keras_attn_zoo.cli.options import (
     refuse,
 )
 from keras_attn_zoo.cli.parser import Command, Parser
+from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import write_text
 from keras_attn_zoo.support.messages import progress_bar
 
 _LOG = logging.getLogger(__name__)
@@ -54,7 +56,6 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.evaluation.alignments import Alignment, format_alignment
     from keras_attn_zoo.runs.loading import load_translator
     from keras_attn_zoo.runs.word_alignment import align_words, score_links
-    from keras_attn_zoo.support.files import write_text
 
     pairs, gold = _text_and_gold(options)
     translator = load_translator(options.model, max_tokens=options.max_tokens, precision=options.precision)
@@ -104,7 +105,6 @@ def _text_and_gold(options):
 def _own_gold(model):
     """Return the word pairs and gold links of a run on the built-in corpus; None and None for anything else."""
     from keras_attn_zoo.runs.described_corpora import corpus_from_description
-    from keras_attn_zoo.runs.run_folder import RunFolder
 
     run = RunFolder(model)
     if not run.holds_run or "generated" not in run.corpus():

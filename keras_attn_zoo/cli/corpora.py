@@ -9,6 +9,7 @@ from keras_attn_zoo.cli.parser import Command, Parser
 from keras_attn_zoo.cli.part_failures import verify_each
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.escapes import printable
+from keras_attn_zoo.support.files import shown
 
 if TYPE_CHECKING:
     from keras_attn_zoo.corpora.named_corpora import NamedCorpus
@@ -46,7 +47,6 @@ def table() -> str:
     from keras_attn_zoo.corpora.corpus_folder import VARIABLE, cache_folder, is_here
     from keras_attn_zoo.corpora.named_corpora import catalogue
     from keras_attn_zoo.studies.tabular import markdown_table
-    from keras_attn_zoo.support.files import shown
 
     columns = ["corpus", "training pairs", "papers", "terms", "library", "here"]
     rows = [
@@ -108,7 +108,6 @@ def verify(names: list[str]) -> None:
     """Compare the corpora on this machine with their checksums."""
     from keras_attn_zoo.corpora.corpus_folder import cache_folder, corpus_folder, is_here, provide
     from keras_attn_zoo.corpora.named_corpora import catalogue
-    from keras_attn_zoo.support.files import shown
 
     wanted = _found(names) if names else list(catalogue().values())
     if not names and not any(map(is_here, wanted)):

@@ -11,6 +11,8 @@ from typing import Any
 from keras_attn_zoo.cli.options import add_precision_argument, backend_of_run
 from keras_attn_zoo.cli.parser import Command, Parser
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import write_text
+from keras_attn_zoo.support.locks import locked
 
 PRESETS = ("transformer_tatoeba_de_en", "bahdanau_tatoeba_de_en", "transformer_latent_tatoeba_de_en")
 # What German orders differently: verbs in two parts, verbs at the end, adverbs before the verb.
@@ -57,8 +59,6 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Translate with presets and write a page; train both systems, print a table and samples, draw."""
-    from keras_attn_zoo.support.locks import locked
-
     with locked(options.out):
         translate(options.out / "presets.html", options.precision)
         train(options.out, options.precision)
@@ -110,7 +110,6 @@ def train(out: Path, precision: str) -> None:
     from keras_attn_zoo.runs.training import train_system
     from keras_attn_zoo.studies import table
     from keras_attn_zoo.studies.tabular import markdown_table
-    from keras_attn_zoo.support.files import write_text
     from keras_attn_zoo.viewing.attention_pictures import plot_curves
 
     _LOG.info("generating a corpus; training %s on it", " and ".join(NAMES))

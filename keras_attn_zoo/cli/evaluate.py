@@ -22,6 +22,7 @@ from keras_attn_zoo.cli.options import (
     task_of,
 )
 from keras_attn_zoo.cli.parser import Command, Parser
+from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import shown
 
@@ -100,7 +101,6 @@ def _score_files(options):
 
 def _refuse_presets(folders):
     from keras_attn_zoo.presets.preset_registry import names_preset
-    from keras_attn_zoo.runs.run_folder import RunFolder
 
     for folder in folders:
         if not RunFolder(folder).holds_run and (names_preset(str(folder)) or (folder / "task.json").is_file()):
@@ -112,7 +112,6 @@ def _refuse_presets(folders):
 
 def _score_runs(options):
     from keras_attn_zoo.runs.loading import load_translator
-    from keras_attn_zoo.runs.run_folder import RunFolder
     from keras_attn_zoo.runs.scoring import score_run
     from keras_attn_zoo.studies.table import read_results, results_table
 

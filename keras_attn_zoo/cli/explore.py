@@ -16,7 +16,9 @@ from keras_attn_zoo.cli.options import (
     refuse,
 )
 from keras_attn_zoo.cli.parser import Command, Parser, typed
+from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.support.errors import UserError, counted
+from keras_attn_zoo.support.files import shown
 from keras_attn_zoo.support.setting_types import Whole
 
 _LOG = logging.getLogger(__name__)
@@ -128,7 +130,6 @@ def _checked(options):
 def _models_and_sentences(arguments):
     """The first argument and those behind it that name models; and the rest."""
     from keras_attn_zoo.presets.preset_registry import find_preset, near_names
-    from keras_attn_zoo.support.files import shown
 
     if not _names_model(arguments[0]):
         # It says what is wrong with a name.
@@ -206,7 +207,6 @@ def _without_empty_lines(file, sentences, *others):
 def _own_text(options, model):
     """The first sentences of a run's own test text, with their translations, and gold links if there are any."""
     from keras_attn_zoo.runs.described_corpora import own_test_text
-    from keras_attn_zoo.runs.run_folder import RunFolder
 
     refuse(options, "there are no sentences", force=None, gold=None)
     run = RunFolder(model)

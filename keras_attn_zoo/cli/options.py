@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from keras_attn_zoo.bodies.schema import MOST_HEADS, MOST_LAYERS
 from keras_attn_zoo.cli.parser import Command, Parser, checked, typed
+from keras_attn_zoo.corpora.corpus import Corpus
+from keras_attn_zoo.corpora.given_files import TextFiles, is_tsv, read_test
+from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.data.splits import MAX_HELD_OUT
+from keras_attn_zoo.evaluation.alignments import Alignment, read_alignments
 from keras_attn_zoo.runs.run_folder import RunFolder, check_name, is_further
 from keras_attn_zoo.runs.system import SETTINGS, System, parse_settings, read_settings
 from keras_attn_zoo.runs.tasks import TASKS
@@ -22,11 +26,7 @@ from keras_attn_zoo.support.setting_types import Whole
 from keras_attn_zoo.viewing.picture_types import SUFFIXES, checked_suffix
 
 if TYPE_CHECKING:
-    from keras_attn_zoo.corpora.corpus import Corpus
-    from keras_attn_zoo.corpora.given_files import TextFiles
     from keras_attn_zoo.corpora.named_corpora import NamedCorpus
-    from keras_attn_zoo.corpora.parallel_text import ParallelText
-    from keras_attn_zoo.evaluation.alignments import Alignment
 
 _LOG = logging.getLogger(__name__)
 _SUFFIXES = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
@@ -307,7 +307,7 @@ def backend_of_run(folders: Iterable[PathLike]) -> str | None:
     return next((run.backend() for run in map(RunFolder, folders) if run.holds_run), None)
 
 
-def corpus_from_options(options: argparse.Namespace) -> "Corpus":
+def corpus_from_options(options: argparse.Namespace) -> Corpus:
     """Read the corpus that the options of `add_corpus_arguments` name; raise as `check_corpus_options` does."""
     from keras_attn_zoo.corpora.corpus import corpus_from_files, corpus_from_name, embedded_corpus
 
@@ -363,7 +363,7 @@ def refuse(options: argparse.Namespace, why: str, **without: object) -> None:
         raise UserError(f"{why}: leave out {' and '.join(given)}.")
 
 
-def files_of_text(name: str, files: list[str]) -> "TextFiles":
+def files_of_text(name: str, files: list[str]) -> TextFiles:
     """Return the files of an option: source and target, or one TSV file; those of a test text as they are."""
     if len(files) > 2 and name != "test":
         raise UserError(f"--{name} takes SOURCE TARGET or one TSV file; received {len(files)} files.")
@@ -435,10 +435,8 @@ def add_more_tests_argument(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def more_tests(options: argparse.Namespace) -> "dict[str, ParallelText]":
+def more_tests(options: argparse.Namespace) -> dict[str, ParallelText]:
     """Return the texts of `--more-test` by name; raise for a name without files, given twice or of other scores."""
-    from keras_attn_zoo.corpora.given_files import is_tsv
-
     texts: dict[str, ParallelText] = {}
     for name, *files in options.more_test:
         # With two files, it may be a name all the same.
@@ -454,25 +452,18 @@ def more_tests(options: argparse.Namespace) -> "dict[str, ParallelText]":
     return texts
 
 
-def given_text(options: argparse.Namespace) -> "ParallelText | None":
+def given_text(options: argparse.Namespace) -> ParallelText | None:
     """Return the text of `--test`; None without."""
     return _read(options.test, options) if options.test else None
 
 
 def _read(files, options):
-    from keras_attn_zoo.corpora.given_files import read_test
-    from keras_attn_zoo.corpora.parallel_text import ParallelText
-
     pairs, more = read_test(files_of_text("test", files), options.reverse)
     return ParallelText(pairs, more_references=more)
 
 
-def given_gold(
-    options: argparse.Namespace, pairs: "Sequence[tuple[Sequence[str], Sequence[str]]]"
-) -> "list[Alignment]":
+def given_gold(options: argparse.Namespace, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[Alignment]:
     """Return the links of `--gold` for pairs of source and target words; raise for a file without any link."""
-    from keras_attn_zoo.evaluation.alignments import read_alignments
-
     lengths = [(len(source), len(target)) for source, target in pairs]
     gold = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
     if not any(one.possible for one in gold):
@@ -505,7 +496,7 @@ def scoring_options(options: argparse.Namespace, otherwise: str = "") -> dict[st
     return {"tokenize": tokenize, "lowercase": options.lowercase}
 
 
-def own_text(model: PathLike) -> "ParallelText":
+def own_text(model: PathLike) -> ParallelText:
     """Return the test text of a run; raise if the model is none, or see `own_test_text`."""
     from keras_attn_zoo.runs.described_corpora import own_test_text
 

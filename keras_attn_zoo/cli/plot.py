@@ -17,6 +17,7 @@ from keras_attn_zoo.cli.plot_lengths import LENGTHS
 from keras_attn_zoo.cli.plot_speed import SPEED
 from keras_attn_zoo.corpora.corpus import Corpus
 from keras_attn_zoo.data.words import word_count
+from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.studies.comparison import Recipe, Run, folders_by_seed
 from keras_attn_zoo.studies.paper_tables import Examples
 from keras_attn_zoo.support.errors import UserError
@@ -61,7 +62,6 @@ def draw_pictures(
             reads the files that a run names.
     """
     from keras_attn_zoo.devices import agreed
-    from keras_attn_zoo.runs.run_folder import RunFolder
 
     every = {entry: found for entry in recipe.entries if (found := _scored(entry, runs, out))}
     folders = {entry: found[0] for entry, found in every.items()}
@@ -116,7 +116,6 @@ def draw_pictures(
 
 def _scored(entry, runs, out):
     """The folders of a system's runs that are drawn, in the order of their seeds."""
-    from keras_attn_zoo.runs.run_folder import RunFolder
 
     def scored(folder):
         # What is wrong with a run that this call did not name must not stop it.
@@ -169,7 +168,6 @@ def _pair(folder):
 def _sentences(words, recipe, folders):
     """The sentences that words of a command line stand for."""
     from keras_attn_zoo.runs.examples import best_translations
-    from keras_attn_zoo.runs.run_folder import RunFolder
 
     found = {}
     if PAIR[0] in words:

@@ -15,6 +15,7 @@ from keras_attn_zoo.cli.options import (
     picture_command,
 )
 from keras_attn_zoo.cli.parser import Parser, typed
+from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import kind_of
 from keras_attn_zoo.support.setting_types import Whole
@@ -128,7 +129,6 @@ def _draw_matrices(options: argparse.Namespace) -> None:
 def _longest(translator, folder):
     """The size of the matrices of a run: what lies beyond the sentences of its text was hardly trained; or None."""
     from keras_attn_zoo.runs.attention_by_layer import MOST_POSITIONS
-    from keras_attn_zoo.runs.run_folder import RunFolder
 
     run = RunFolder(folder)
     # Runs of early versions have no text of their own.

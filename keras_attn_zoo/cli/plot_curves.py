@@ -15,6 +15,7 @@ from keras_attn_zoo.cli.options import (
     refuse,
 )
 from keras_attn_zoo.cli.parser import Parser, typed
+from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.tasks import METRICS, first_heading
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.setting_types import Whole
@@ -110,7 +111,6 @@ def _draw_by_length(options: argparse.Namespace) -> None:
     from keras_attn_zoo.data.words import normalise, word_count
     from keras_attn_zoo.evaluation.text_scores import how_scored
     from keras_attn_zoo.runs.curves import over_seeds, titles
-    from keras_attn_zoo.runs.run_folder import RunFolder
     from keras_attn_zoo.studies.scores_by_length import class_of, length_classes, scores_by_length, usual_bounds
     from keras_attn_zoo.viewing.attention_pictures import plot_curves
 

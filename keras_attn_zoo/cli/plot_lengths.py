@@ -6,6 +6,7 @@ import collections
 from keras_attn_zoo.cli.options import ask, picture_command
 from keras_attn_zoo.cli.parser import Parser, typed
 from keras_attn_zoo.data.words import word_count
+from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.support.files import kind_of
 from keras_attn_zoo.support.setting_types import Whole
 
@@ -65,7 +66,6 @@ def _lengths(lines):
 def _corpus_of(folder, known):
     """The text of a run: one that is known, or read again."""
     from keras_attn_zoo.runs.described_corpora import own_corpus
-    from keras_attn_zoo.runs.run_folder import RunFolder
 
     run = RunFolder(folder)
     own = run.corpus()

@@ -10,6 +10,7 @@ from keras_attn_zoo.cli.parser import Command, Parser
 from keras_attn_zoo.cli.part_failures import verify_each
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.escapes import printable
+from keras_attn_zoo.support.files import check_file, kind_of, shown
 
 _LOG = logging.getLogger(__name__)
 _NONE = "no presets are published with this version"
@@ -114,7 +115,6 @@ def verify(names: list[str]) -> None:
 def _checked(names):
     """Return the names, by default all; raise if one is not published."""
     from keras_attn_zoo.presets.preset_registry import VARIABLE, names_preset, nearest, published
-    from keras_attn_zoo.support.files import shown
 
     for name in names:
         if name in published():
@@ -134,7 +134,6 @@ def _add_publish(parser: Parser) -> None:
 
 def _publish(options: argparse.Namespace) -> None:
     from keras_attn_zoo.presets.hub_presets import upload
-    from keras_attn_zoo.support.files import shown
 
     address = _ACCOUNT.fullmatch(options.address)
     if address is None:
@@ -154,7 +153,6 @@ def _presets_in(folder):
     from keras_attn_zoo.presets.preset_checks import check_preset
     from keras_attn_zoo.presets.preset_reading import check_folder
     from keras_attn_zoo.support.checksums import CHECKSUMS
-    from keras_attn_zoo.support.files import check_file, kind_of, shown
 
     files = [path for name in ("config.json", CHECKSUMS) for path in folder.glob(f"*/{name}")]
     presets = sorted({path.parent for path in files}) if kind_of(folder) == "folder" else []

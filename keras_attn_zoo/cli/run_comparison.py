@@ -45,6 +45,7 @@ from keras_attn_zoo.cli.table_options import (
     tell_of_other_languages,
     texts_of_tables,
 )
+from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.system import SETTINGS, System
 from keras_attn_zoo.studies.comparison import Recipe, Run, expand, parse_grid
 from keras_attn_zoo.studies.paper_tables import bleu_percents, measures_of, systems_of
@@ -281,7 +282,6 @@ def _runs(recipe, options, out):
 def _train(recipe, runs, options, out, scoring, corpus, texts):
     """Train and score; if a run fails, the others go on. Return the reasons for failures by name."""
     from keras_attn_zoo.runs.finished_run import score_and_draw
-    from keras_attn_zoo.runs.run_folder import RunFolder
     from keras_attn_zoo.runs.training import train_system
 
     failed = {}
@@ -312,7 +312,6 @@ def _more_texts(recipe, run, options, texts):
 
 def _is_scored(folder):
     """Whether the results may have a run; if it is damaged, or another one by its name, say so."""
-    from keras_attn_zoo.runs.run_folder import RunFolder
     from keras_attn_zoo.studies.comparison import check_seed
 
     try:
@@ -330,7 +329,6 @@ def _write_tables(recipe, runs, options, out, anyway):
 
     Return the paper's runs and tables, for its page, and all runs of the results; None if no run was scored.
     """
-    from keras_attn_zoo.runs.run_folder import RunFolder
     from keras_attn_zoo.studies.earlier_results import FILE, comparable, merged_runs, names_of
     from keras_attn_zoo.studies.paper_cells import Runs
     from keras_attn_zoo.studies.paper_files import write_tables

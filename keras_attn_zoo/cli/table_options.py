@@ -4,18 +4,18 @@ import argparse
 import logging
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keras_attn_zoo.cli.options import TRANSLATION, add_gold_arguments, given_gold, refuse, task_of
 from keras_attn_zoo.cli.parser import Parser
+from keras_attn_zoo.corpora.corpus import Corpus
+from keras_attn_zoo.corpora.parallel_text import Gold, ParallelText
+from keras_attn_zoo.data.text_files import read_bitext
+from keras_attn_zoo.data.words import as_sentence
+from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.studies.comparison import Recipe
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import shown
-
-if TYPE_CHECKING:
-    from keras_attn_zoo.corpora.corpus import Corpus
-    from keras_attn_zoo.corpora.parallel_text import ParallelText
-    from keras_attn_zoo.runs.run_folder import RunFolder
 
 _LOG = logging.getLogger(__name__)
 # Stands for all systems of a comparison, or for all language pairs of a paper.
@@ -71,10 +71,8 @@ def folder_of_runs(recipe: Recipe, options: argparse.Namespace) -> Path:
     return recipe.folder_of(options.out, pair_of(options))
 
 
-def runs_in(folder: Path) -> "list[RunFolder]":
+def runs_in(folder: Path) -> list[RunFolder]:
     """Return the runs that stand in a folder."""
-    from keras_attn_zoo.runs.run_folder import RunFolder
-
     return [run for path in folder.glob("*") if (run := RunFolder(path)).holds_run]
 
 
@@ -122,12 +120,8 @@ def check_gold_is_scored(recipe: Recipe, options: argparse.Namespace, names: Ite
         refuse(options, f"the paper's tables have no alignments of these systems{others}", **given)
 
 
-def texts_of_tables(corpus: "Corpus", options: argparse.Namespace) -> "dict[str, ParallelText]":
+def texts_of_tables(corpus: Corpus, options: argparse.Namespace) -> dict[str, ParallelText]:
     """Return the texts that a paper's tables may have beside the test text, by name."""
-    from keras_attn_zoo.corpora.parallel_text import Gold, ParallelText
-    from keras_attn_zoo.data.text_files import read_bitext
-    from keras_attn_zoo.data.words import as_sentence
-
     texts = {"valid": ParallelText(corpus.splits.valid)}
     if "bitext" not in options:
         return texts

@@ -15,8 +15,10 @@ from keras_attn_zoo.cli.options import (
     add_search_arguments,
 )
 from keras_attn_zoo.cli.parser import Command, Parser, typed
+from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.files import open_output, shown
 from keras_attn_zoo.support.messages import progress_bar
 
 # Number of batches that are sorted by length together before translation.
@@ -82,8 +84,6 @@ def run(options: argparse.Namespace) -> None:
 def _refuse_names(sentences):
     """Raise for the name of a model or a file in place of a sentence: it would be translated."""
     from keras_attn_zoo.presets.preset_registry import names_preset
-    from keras_attn_zoo.runs.run_folder import RunFolder
-    from keras_attn_zoo.support.files import shown
 
     elsewhere = "To translate the word itself, put it in a file, and give that with --input."
     for sentence in sentences:
@@ -131,8 +131,6 @@ def _line(number, text, score, options):
 @contextlib.contextmanager
 def _writer(path):
     """Yield a function that writes text at once: to standard output, or to a file that ends up whole or absent."""
-    from keras_attn_zoo.support.files import open_output
-
     with contextlib.nullcontext(sys.stdout) if path is None else open_output(path) as file:
 
         def write(text):
