@@ -10,7 +10,7 @@ import keras
 import pytest
 
 from keras_attn_zoo.cli.recipe import run_recipe
-from keras_attn_zoo.cli.run_checks import check_with_text, room_of
+from keras_attn_zoo.cli.run_comparison import check_with_text, room_of
 from keras_attn_zoo.corpora import corpus as corpora
 from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.runs import finished_run, training
