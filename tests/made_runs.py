@@ -79,3 +79,9 @@ def make_run(folder, bleu=30.0, ter=50.0, translations=WRONG, steps=40, names=("
     seed = int(folder.name.partition("-seed=")[2] or 1)
     run.config.write_text(json.dumps({"system": System(folder.name, {}, seed=seed).to_dict(), "corpus": {}}))
     return run
+
+
+def table_rows(text):
+    """The cells of the rows of a Markdown table, the heading first."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    return [rows[0], *rows[2:]]

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import random
+import re
 
 import pytest
 
@@ -112,25 +113,27 @@ def test_what_was_put_in_place_gets_a_manifest_and_is_checked(placed, capsys):
 
 
 @pytest.mark.parametrize(
-    "key, value, found",
+    "change, found",
     [
-        (
-            "files",
-            {part: [["train.de"], "train.en"] for part in named_corpora.PARTS},
-            "damaged: it does not name the files",
-        ),
-        ("files", {part: 5 for part in named_corpora.PARTS}, "damaged: it does not name the files"),
-        ("pairs", {"train": "many"}, "damaged: it does not name the files"),
-        ("name", "whole-de-en", "holds whole-de-en, not tiny-de-en: rename or remove the folder"),
+        ({"files": {part: [["train.de"], "train.en"] for part in named_corpora.PARTS}}, "does not name the files"),
+        ({"files": {part: 5 for part in named_corpora.PARTS}}, "does not name the files"),
+        ({"pairs": {"train": "many"}}, "does not name the files"),
+        ({"name": "whole-de-en"}, "holds whole-de-en, not tiny-de-en: rename or remove the folder"),
+        (b"{", r"corpus\.json is damaged"),
+        (b"[]", r"corpus\.json is damaged"),
+        (b'{"format": 9, "sha256": {}}', r"corpus\.json has format 9"),
+        (b'{"format": 1, "sha256": {}}', r"corpus\.json is damaged"),
+        (b'{"sha256": {"../x": ""}}', r"corpus\.json names"),
     ],
 )
-def test_a_manifest_that_does_not_fit(placed, capsys, key, value, found):
+def test_a_manifest_that_does_not_fit(placed, capsys, change, found):
     corpus_from_name("tiny-de-en")
     manifest = json.loads((placed / "corpus.json").read_text())
-    (placed / "corpus.json").write_text(json.dumps({**manifest, key: value}))
+    changed = change if isinstance(change, bytes) else json.dumps({**manifest, **change}).encode()
+    (placed / "corpus.json").write_bytes(changed)
     assert main(["corpora", "--download", "tiny-de-en"]) == 2
     error = capsys.readouterr().err
-    assert found in error and error.count("\n") == 1
+    assert re.search(found, error) and error.count("\n") == 1
 
 
 @pytest.mark.parametrize("changed", [False, True])
@@ -143,16 +146,6 @@ def test_text_put_in_place_that_is_not_the_published_one_gets_a_warning(placed, 
     corpus_folder.provide(published)
     said = f"the valid text in {placed} is not the published one of {SPLIT.name}"
     assert (said in caplog.text) == changed
-
-
-@pytest.mark.parametrize(
-    "damage", [b"{", b"[]", b'{"format": 9, "sha256": {}}', b'{"format": 1, "sha256": {}}', b'{"sha256": {"../x": ""}}']
-)
-def test_a_damaged_manifest(placed, damage):
-    (placed / "corpus.json").write_bytes(damage)
-    with pytest.raises(UserError, match=r"corpus\.json (is damaged|has format 9|names)") as caught:
-        corpus_from_name("tiny-de-en")
-    assert "\n" not in str(caught.value)
 
 
 def test_a_further_test_text_is_scored_if_it_is_there(placed, monkeypatch, caplog, capsys):

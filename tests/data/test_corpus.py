@@ -1,6 +1,7 @@
 import gzip
 import itertools
 import os
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -338,3 +339,17 @@ def test_package_offers_its_rooms_names():
     assert all(getattr(data, name) is not None for name in data.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         data.nothing  # noqa: B018
+
+
+def test_what_is_normalised_stays_as_it_is(tmp_path):
+    """Every character, alone and between others, and every sentence in a file."""
+    text = "".join(f"a{chr(i)} {chr(i)}b " for i in range(sys.maxunicode + 1) if not 0xD800 <= i < 0xE000)
+    once = normalise(text)
+    assert once.split(" ") == unicodedata.normalize("NFC", "\n".join(re.findall(r"\S+", text))).split("\n")
+    assert normalise(once) == once
+    fronts = ["\ufeff", "\u0301", "\u3000\ufeff", "\ufeff\x85", "\u1161"]
+    lines = {normalise(f"{front}{behind}a") for front in fronts for behind in fronts}
+    assert set(map(normalise, lines)) == lines
+    for line in lines:
+        (tmp_path / "lines").write_bytes(f"{line}\n{line}\n".encode())
+        assert list(read_lines(tmp_path / "lines")) == [line, line]

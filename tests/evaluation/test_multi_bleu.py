@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from keras_attn_zoo.evaluation.multi_bleu import MultiBLEU
-from keras_attn_zoo.evaluation.text_scores import compare_systems, score_text
+from keras_attn_zoo.evaluation.text_scores import score_text
 from keras_attn_zoo.support.errors import UserError
 
 # Text, and its words as Moses splits them.
@@ -83,13 +83,6 @@ def test_abbreviations_are_those_of_the_language():
     ):
         assert MultiBLEU(language).corpus_score([text], [[text]]).counts[0] == len(split.split()), (language, text)
     assert "moses-tr-with-abbreviations-en-sacremoses" in str(MultiBLEU("tr").tokenizer_signature)
-
-
-def test_a_comparison_has_its_scores():
-    systems = {"a": [LONG, LOWER], "b": [FIRST, SECOND]}
-    found = compare_systems("a", systems, [FIRST, SECOND], "bleu", tokenize="moses-de", samples=20)
-    assert found["a"]["bleu"].score == pytest.approx(multi_bleu(words(LONG, LOWER), words(FIRST, SECOND)))
-    assert found["b"]["bleu"].score == pytest.approx(100) and "tok:moses-de" in found.signatures["bleu"]
 
 
 def test_what_is_missing_or_unknown_is_one_line(monkeypatch):

@@ -6,6 +6,7 @@ from keras_attn_zoo.studies.changed_settings import changes, changes_line, chang
 from keras_attn_zoo.studies.comparison import Entry, Recipe
 from keras_attn_zoo.studies.paper_cells import Runs
 from keras_attn_zoo.studies.paper_tables import Pair
+from tests.made_runs import table_rows
 from tests.tiny_run import TINY
 
 
@@ -28,10 +29,14 @@ def test_each_difference_is_shown_once(trained, tmp_path):
     one, two = TINY.override(seed=1, epochs=5, beams=3), TINY.override(seed=1, epochs=5, beams=4)
     recipe = recipe_of(tmp_path, trained, one=one, two=two)
     found = changed(recipe, tmp_path)
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table(recipe, tmp_path).splitlines()]
-    assert rows[0] == ["In these settings they differ from the recipe's:"]
-    assert rows[2] == ["setting", "recipe", "here", "of"]
-    assert rows[4:] == [["`beams`", "3", "2", "`one`"], ["`beams`", "4", "2", "`two`"], ["`epochs`", "5.0", "2.0", ""]]
+    text = table(recipe, tmp_path)
+    assert text.startswith("In these settings they differ from the recipe's:\n")
+    assert table_rows(text) == [
+        ["setting", "recipe", "here", "of"],
+        ["`beams`", "3", "2", "`one`"],
+        ["`beams`", "4", "2", "`two`"],
+        ["`epochs`", "5.0", "2.0", ""],
+    ]
     assert changes_line(found) == "Settings changed: beams=2 (3) or 2 (4), epochs=2.0 (5.0)."
 
 

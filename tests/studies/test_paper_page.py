@@ -12,7 +12,7 @@ from keras_attn_zoo.studies.paper_files import write_tables
 from keras_attn_zoo.studies.paper_findings import compare, findings_table, verdict
 from keras_attn_zoo.studies.paper_page import write_page
 from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
-from tests.made_runs import REFERENCES, WRONG, make_run
+from tests.made_runs import REFERENCES, WRONG, make_run, table_rows
 
 SYSTEM = System("base", {}, body="transformer")
 ENTRIES = {name: Entry(SYSTEM, baseline=None if name == "base" else "base") for name in ("base", "new", "other")}
@@ -267,18 +267,17 @@ def test_the_page(tmp_path):
     assert "This" not in parts[1] and text.index("It asks") < text.index("## Findings")
     assert max(map(len, parts[0].splitlines())) <= 120
     assert "1. New is better than base (§5, Table 7)\n2. New is better" in parts[1]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in parts[1].splitlines() if line[:1] == "|"]
+    rows = table_rows(parts[1])
     assert rows[0] == ["finding", "the paper", "here", "verdict"]
     # The second seed of the baseline is missing.
-    assert rows[2] == ["1: `new` – `base`, BLEU", "+0.50 (34.70 – 34.20)", "", "not measured"]
-    assert rows[3] == ["2: `other` – `base`, BLEU", "", "", "not run"]
+    assert rows[1] == ["1: `new` – `base`, BLEU", "+0.50 (34.70 – 34.20)", "", "not measured"]
+    assert rows[2] == ["2: `other` – `base`, BLEU", "", "", "not run"]
     tables = (tmp_path / "tables.md").read_text("utf-8")
     assert parts[2].strip() in tables
     assert "![Loss over steps](curves.png)\n\nLoss over steps." in parts[3] and "missing" not in text
     own, changed = parts[4].split("In these settings they differ from the recipe's at the scale small:")
     assert "| `warmup_steps`" in changed
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in own.splitlines() if line[:1] == "|"]
-    assert rows[2:] == [
+    assert table_rows(own)[1:] == [
         ["`base`", "1", "9", "9", "30", "30.0", "4, 0.6", "torch"],
         ["`new`", "2", "9", "9", "30", "91.5", "4, 0.6", "torch"],
     ]

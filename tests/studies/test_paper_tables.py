@@ -11,6 +11,7 @@ import pytest
 
 from keras_attn_zoo.cli.recipe import run_recipe
 from keras_attn_zoo.evaluation.text_scores import TESTS
+from keras_attn_zoo.runs.examples import best_translations
 from keras_attn_zoo.runs.preparation import prepare_data
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.settings import DataSettings
@@ -19,8 +20,8 @@ from keras_attn_zoo.studies.comparison import Entry, Recipe
 from keras_attn_zoo.studies.measures import large
 from keras_attn_zoo.studies.paper_cells import Runs
 from keras_attn_zoo.studies.paper_files import write_tables
-from keras_attn_zoo.studies.paper_tables import Line, Pair, PaperTable, bleu_percents
-from tests.made_runs import REFERENCES, WRONG, make_run
+from keras_attn_zoo.studies.paper_tables import Examples, Line, Pair, PaperTable, bleu_percents
+from tests.made_runs import REFERENCES, WRONG, make_run, table_rows
 from tests.tiny_run import TINY
 
 TRANSFORMER = System("base", {"tie_embeddings": "all"}, DataSettings(joint=True), body="transformer")
@@ -35,9 +36,9 @@ def recipe_of(columns, rows, pairs=(), **options):
 def written(folder, recipe, test="bootstrap"):
     """The rows of the table, `{title: cells}`, and the lines below it."""
     assert write_tables(Runs(recipe, folder, test))
-    lines = (folder / "tables.md").read_text("utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    return {title: cells for title, *cells in rows[2:]}, [line[2:] for line in lines if line.startswith("- ")]
+    text = (folder / "tables.md").read_text("utf-8")
+    notes = [line[2:] for line in text.splitlines() if line.startswith("- ")]
+    return {title: cells for title, *cells in table_rows(text)[1:]}, notes
 
 
 def test_scores_beside_the_papers_and_what_was_not_run_is_empty(tmp_path):
@@ -319,9 +320,7 @@ def test_the_training_text_is_counted(trained, corpus, tmp_path):
     assert write_tables(Runs(recipe, tmp_path, "bootstrap"))
     pairs = list(corpus.splits.train)
     words = [[word for pair in pairs for word in pair[side].split()] for side in (0, 1)]
-    lines = [line for line in (tmp_path / "tables.md").read_text("utf-8").splitlines() if line[:2] == "| "]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    assert cells[1:] == [
+    assert table_rows((tmp_path / "tables.md").read_text("utf-8"))[1:] == [
         ["sentences", f"{len(pairs)} [5.9M]", str(len(pairs))],
         ["running words", *(f"{large(len(side))}{paper}" for side, paper in zip(words, (" [5.9M]", ""), strict=True))],
         ["vocabulary", *(f"{len({*side})}{paper}" for side, paper in zip(words, (" [5.9M]", ""), strict=True))],
@@ -337,3 +336,71 @@ def test_the_training_text_is_counted(trained, corpus, tmp_path):
     shutil.move(tmp_path / "base", tmp_path / "elsewhere" / "base")
     write_tables(Runs(recipe, tmp_path / "elsewhere", "bootstrap"))
     assert "| sentences     | [5.9M] |" in (tmp_path / "elsewhere" / "tables.md").read_text("utf-8")
+
+
+def test_scores_that_are_ratios_of_sums_have_marks_too(tmp_path, caplog):
+    """A loss of 2 a token beside 1.9, on every sentence; of other texts or sums, nothing is said."""
+    for name, loss in (("base", 2.0), ("new", 1.9)):
+        run = make_run(tmp_path / name, loss=loss, perplexity=7.0)
+        path = run.sentence_sums("test")
+        path.parent.mkdir()
+        path.write_text(json.dumps({"loss": [[loss * n for n in range(1, 31)], [*range(1, 31)]]}))
+    columns = [Line(name, measure=name) for name in ("loss", "perplexity", "accuracy")]
+    recipe = recipe_of(columns, [Line("New", entry="new")])
+    for test in TESTS:
+        found, notes = written(tmp_path, recipe, test)
+        assert found["New"] == ["1.90**", "7.00**", ""] and any("differs from base," in note for note in notes)
+    [above, below], warned = json.loads(path.read_text())["loss"], "compared without a test"
+    for bad in (
+        [[1.0], "x"],
+        [[1.9], [1.0]],
+        [],
+        [above, below, below],
+        [[None, *above[1:]], below],
+        [above, [0] * 30],
+        # Of an earlier state of the model.
+        [[0.9 * one for one in above], below],
+    ):
+        caplog.clear()
+        path.write_text(json.dumps({"loss": bad}))
+        assert written(tmp_path, recipe)[0]["New"] == ["1.90", "7.00", ""]
+        assert caplog.text.count(warned) == 1, bad
+    caplog.clear()
+    path.write_text("[]")
+    assert written(tmp_path, recipe)[0]["New"] == ["1.90", "7.00", ""] and caplog.text.count(warned) == 1
+    caplog.clear()
+    path.write_text(json.dumps({"loss": [[[one] for one in above], [[one] for one in below]]}))
+    assert written(tmp_path, recipe)[0]["New"] == ["1.90", "7.00", ""] and caplog.text.count(warned) == 1
+    caplog.clear()
+    path.unlink()
+    assert written(tmp_path, recipe)[0]["New"] == ["1.90", "7.00", ""] and warned not in caplog.text
+    # The same sums, of as many sentences, but others.
+    path.write_text(json.dumps({"loss": [above, below]}))
+    run.references("test").write_text("".join(f"{line} too\n" for line in REFERENCES), encoding="utf-8")
+    assert written(tmp_path, recipe)[0]["New"] == ["1.90", "7.00", ""]
+
+
+def test_the_best_translations(tmp_path):
+    translations = ["the red house 0 is here today", *WRONG[1:3], "the red house 3 is", *WRONG[4:]]
+    make_run(tmp_path / "base", translations=translations)
+    recipe = Recipe("A paper", ENTRIES, ("base",), tables=(Examples("Examples", "the best", "base", 1),))
+    assert write_tables(Runs(recipe, tmp_path, "bootstrap"))
+    table = (tmp_path / "tables.md").read_text("utf-8")
+    assert table_rows(table)[1:] == [
+        ["quelle 0", "source", ""],
+        ["the red house 0 is here today", "reference", ""],
+        ["the red house 0 is here today", "base", "100.0"],
+    ]
+    assert "of the 30 sentences of the test text" in table
+
+
+def test_the_best_translations_are_found_as_the_run_was_scored(tmp_path):
+    """Of a sentence without a reference, nothing is right; characters have a BLEU where words have none."""
+    references = ["", "他昨天在花园里见过她", "她走了"]
+    run = make_run(tmp_path / "base", translations=["red", "他昨天在花园里见过他", "他来过"], references=references)
+    assert [one.score for one in best_translations(run)] == [0.0, 0.0, 0.0]
+    scores = run.read_scores()["test"]
+    run.add_scores("test", {**scores, "text": {**scores["text"], "tokenize": "zh"}})
+    best, *others = best_translations(run)
+    assert best.number == 2 and best.score > 80
+    assert [one.number for one in others if one.score == 0][-1] == 1

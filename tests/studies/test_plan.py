@@ -17,6 +17,7 @@ from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.training.progress import clock_time
 from keras_attn_zoo.training.run_log import read_log
 from keras_attn_zoo.translators import Translator
+from tests.made_runs import table_rows
 from tests.tiny_run import TINY
 
 
@@ -48,8 +49,8 @@ def out(trained, tmp_path):
 
 def rows(table):
     """The rows of a table, by the first cell."""
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
-    return {cells[0]: dict(zip(lines[0], cells, strict=True)) for cells in lines[2:]}
+    heads, *lines = table_rows(table)
+    return {cells[0]: dict(zip(heads, cells, strict=True)) for cells in lines}
 
 
 def tokens(pairs):

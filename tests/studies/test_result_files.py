@@ -13,7 +13,7 @@ from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.studies.comparison import Entry, Recipe, expand
 from keras_attn_zoo.studies.result_files import write_results
 from keras_attn_zoo.studies.table import COLUMNS, read_results
-from tests.made_runs import copy_run
+from tests.made_runs import copy_run, table_rows
 from tests.tiny_run import TINY
 
 # A run without perplexity.
@@ -44,17 +44,13 @@ def written(trained, tmp_path):
     return tmp_path, write_results(tmp_path, recipe, runs, results)
 
 
-def rows(table):
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
-    return {cells[0]: dict(zip(lines[0], cells, strict=True)) for cells in lines[2:]}
-
-
 def test_mean_and_spread_over_seeds(written):
     folder, text = written
     assert (folder / "results.md").read_text("utf-8") == text
     title, _, _, spread, about, note = text.rstrip("\n").split("\n\n")
     assert (title, about, note) == ("# Two % systems", "- mean ± standard deviation over seeds", "A note.")
-    found = rows(spread)
+    heads, *lines = table_rows(spread)
+    found = {cells[0]: dict(zip(heads, cells, strict=True)) for cells in lines}
     assert list(found) == ["tiny", "other"]
     assert (found["tiny"]["seeds"], found["tiny"]["BLEU"]) == ("3", "12.0 ± 2.0")
     assert (found["other"]["seeds"], found["other"]["BLEU"]) == ("1", "20.0")
