@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -225,58 +225,44 @@ def growing_array(path: PathLike, dtype: Any) -> Iterator[Callable[[Sequence[Any
         write_header()
 
 
-class _Side(NamedTuple):
-    """What one side of a corpus is encoded with."""
+class SideWriter:
+    """Writes the ids and offsets of the sentences of one side."""
 
-    name: str
-    subwords: object
-    limit: int | None
-
-
-class _SideWriter:
-    """Writes the ids and offsets of one side."""
-
-    def __init__(self, folder, side, files):
-        dtype = np.uint16 if side.subwords.vocabulary_size <= 2**16 else np.int32
-        self._append_ids = files.enter_context(growing_array(folder / _ids_file(side.name), dtype))
-        self._append_offsets = files.enter_context(growing_array(folder / _offsets_file(side.name), np.int64))
+    def __init__(self, folder: Path, side: str, vocabulary_size: int, files: contextlib.ExitStack) -> None:
+        dtype = np.uint16 if vocabulary_size <= 2**16 else np.int32
+        self._append_ids = files.enter_context(growing_array(folder / _ids_file(side), dtype))
+        self._append_offsets = files.enter_context(growing_array(folder / _offsets_file(side), np.int64))
         self._append_offsets([0])
         self._size = 0
 
-    def append(self, sentences):
+    def append(self, sentences: Sequence[Sequence[int]]) -> None:
+        """Write the ids of some sentences."""
         ends = self._size + np.cumsum([len(ids) for ids in sentences], dtype=np.int64)
         self._append_offsets(ends)
         self._append_ids(list(itertools.chain.from_iterable(sentences)))
         self._size += sum(map(len, sentences))
 
 
-class _TokenLimits:
-    """Decides which encoded pairs are dropped."""
+def _reason_to_drop(encoded, limits):
+    """The FilterReport attribute that counts a dropped pair; None to keep it."""
+    for ids, limit in zip(encoded, limits, strict=True):
+        if not ids:
+            return "empty"
+        if limit is not None and len(ids) > limit:
+            return "over_limit"
+    return None
 
-    def __init__(self, pairs, too_long):
-        if too_long not in ("drop", "error"):
-            raise UserError(f"unknown too_long={too_long!r}: choose 'drop' or 'error'.")
-        self.pairs, self.too_long = pairs, too_long
 
-    def reason_to_drop(self, number, sides, encoded):
-        """Return the FilterReport attribute that counts a dropped pair; None to keep it."""
-        for side, ids in zip(sides, encoded, strict=True):
-            if not ids:
-                return "empty"
-            if side.limit is not None and len(ids) > side.limit:
-                if self.too_long == "error":
-                    raise self._error(number, side, len(ids))
-                return "over_limit"
-        return None
-
-    def _error(self, number, side, length):
-        # A corpus has one file per side, or one for both.
-        paths = getattr(self.pairs, "paths", None)
-        where = f" of {paths[_SIDES.index(side.name) % len(paths)]}" if paths else ""
-        return UserError(
-            f"line {number + 1}{where} has {length} {side.name} tokens, more than "
-            f"max_{side.name}_tokens={side.limit}: shorten it, raise the limit, or drop long sentences."
-        )
+def _too_long(pairs, number, encoded, limits):
+    """The error about a pair with a sentence above its limit."""
+    place = next(i for i, limit in enumerate(limits) if limit is not None and len(encoded[i]) > limit)
+    # A corpus has one file per side, or one for both.
+    paths, side = getattr(pairs, "paths", None), _SIDES[place]
+    where = f" of {paths[place % len(paths)]}" if paths else ""
+    return UserError(
+        f"line {number + 1}{where} has {len(encoded[place])} {side} tokens, more than "
+        f"max_{side}_tokens={limits[place]}: shorten it, raise the limit, or drop long sentences."
+    )
 
 
 def _chunks(items):
@@ -284,19 +270,24 @@ def _chunks(items):
         yield chunk
 
 
-def _write_arrays(folder, pairs, sides, pair_filter, truncation, limits, progress):
+def _write_arrays(folder, pairs, subwords, pair_filter, cuts, limits, too_long, progress):
     """Write ids, offsets and line numbers; return the report."""
     report, done = FilterReport(), 0
     with contextlib.ExitStack() as files:
         append_lines = files.enter_context(growing_array(folder / _LINES, np.int64))
-        writers = [_SideWriter(folder, side, files) for side in sides]
+        writers = [
+            SideWriter(folder, side, model.vocabulary_size, files) for side, model in zip(_SIDES, subwords, strict=True)
+        ]
         for chunk in _chunks(filter_numbered_pairs(pairs, pair_filter, report)):
             numbers, *texts = zip(*chunk, strict=True)
-            encoded = [side.subwords.encode(list(text)) for side, text in zip(sides, texts, strict=True)]
+            encoded = [model.encode(list(text)) for model, text in zip(subwords, texts, strict=True)]
             kept = []
-            for number, source, target in zip(numbers, *encoded, strict=True):
-                ids = truncation.source_ids(source), truncation.target_ids(target)
-                if reason := limits.reason_to_drop(number, sides, ids):
+            for number, *ids in zip(numbers, *encoded, strict=True):
+                ids = [cut(one) for cut, one in zip(cuts, ids, strict=True)]
+                reason = _reason_to_drop(ids, limits)
+                if reason == "over_limit" and too_long == "error":
+                    raise _too_long(pairs, number, ids, limits)
+                if reason:
                     report.kept -= 1
                     report.count(reason)
                 else:
@@ -371,20 +362,19 @@ def build_cache(
     if folder.is_dir() and (others := {path.name for path in folder.iterdir()} - _FILES):
         raise UserError(f"{folder} has other files in it ({min(others)}): choose a folder for the cache alone.")
     pair_filter = pair_filter or Filter()
-    sides = (
-        _Side("source", source_subwords, max_source_tokens),
-        _Side("target", target_subwords, max_target_tokens),
-    )
-    limits = _TokenLimits(pairs, too_long)
-    settings = [pair_filter.described(pairs), max_source_tokens, max_target_tokens, too_long]
+    if too_long not in ("drop", "error"):
+        raise UserError(f"unknown too_long={too_long!r}: choose 'drop' or 'error'.")
+    subwords, limits = (source_subwords, target_subwords), (max_source_tokens, max_target_tokens)
+    cuts = truncation.source_ids, truncation.target_ids
+    settings = [pair_filter.described(pairs), *limits, too_long]
     if truncation != UNCUT:
         settings.append(asdict(truncation))
-    found = fingerprint(pairs, (source_subwords, target_subwords), settings)
+    found = fingerprint(pairs, subwords, settings)
     if corpus := _standing(folder, found):
         return corpus
     with atomic_path(folder) as aside:
         aside.mkdir()
-        report = _write_arrays(aside, pairs, sides, pair_filter, truncation, limits, progress)
+        report = _write_arrays(aside, pairs, subwords, pair_filter, cuts, limits, too_long, progress)
         sums = {name: sha256(aside / name) for name in sorted(_FILES - {_META})}
         write_json(aside / _META, {"format": FORMAT, "fingerprint": found, "report": asdict(report), "sha256": sums})
     corpus = EncodedCorpus(folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_attn_zoo.data.cache import EncodedCorpus, fingerprint, growing_array
+from keras_attn_zoo.data.cache import EncodedCorpus, SideWriter, fingerprint, growing_array
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.data.truncation import UNCUT, Truncation
 from keras_attn_zoo.support.checksums import sha256
@@ -214,26 +214,20 @@ def _file(side, part):
 
 def _writer(folder, side, subwords, max_tokens, cut, files):
     """Return a function that appends the segmentations of a sentence to the arrays of a side."""
-    dtypes = (np.uint16 if subwords.vocabulary_size <= 2**16 else np.int32, np.int64, np.float32, np.int64)
-    append = {
-        part: files.enter_context(growing_array(folder / _file(side, part), dtype))
-        for part, dtype in zip(_PARTS, dtypes, strict=True)
-    }
-    append["offsets"]([0])
-    append["firsts"]([0])
-    tokens = written = 0
+    segmentations = SideWriter(folder, side, subwords.vocabulary_size, files)
+    append_scores = files.enter_context(growing_array(folder / _file(side, "scores"), np.float32))
+    append_firsts = files.enter_context(growing_array(folder / _file(side, "firsts"), np.int64))
+    append_firsts([0])
+    written = 0
 
     def write(sentence, count, best):
-        nonlocal tokens, written
+        nonlocal written
         every = [(cut(ids), score) for ids, score in subwords.n_best(sentence, count)]
         # The best segmentation fits; of several that are equally good, it may be another one than the search's first.
         kept = [(ids, score) for ids, score in every if max_tokens is None or len(ids) <= max_tokens] or [(best, 0.0)]
-        for ids, _ in kept:
-            append["ids"](ids)
-            tokens += len(ids)
-            append["offsets"]([tokens])
-        append["scores"]([score for _, score in kept])
+        segmentations.append([ids for ids, _ in kept])
+        append_scores([score for _, score in kept])
         written += len(kept)
-        append["firsts"]([written])
+        append_firsts([written])
 
     return write
