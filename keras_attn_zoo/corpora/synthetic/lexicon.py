@@ -233,7 +233,7 @@ def _english_comparative(adjective):
     if adjective.endswith("y") and adjective[-2] not in "aeiou":
         return adjective[:-1] + "ier"
     syllables = re.findall(r"[aeiou]+", re.sub(r"e$", "", adjective))
-    if len(syllables) > 1 or "-" in adjective:
+    if len(syllables) > 1:
         return "more " + adjective
     if adjective.endswith("e"):
         return adjective + "r"
@@ -270,11 +270,6 @@ def adjectives_of(kind: str) -> tuple[Adjective, ...]:
     kind = {"mass": "food", "spot": "place", "surface": "place"}.get(kind, kind)
     groups = _WORDS["adjectives"]
     return tuple(map(_adjective, _rows(groups.get(kind, groups["object"]))))
-
-
-def adjective(german: str, kind: str) -> Adjective:
-    """One adjective by its German form."""
-    return next(item for item in adjectives_of(kind) if item.german == german)
 
 
 # ---------------------------------------------------------------- verbs: forms
