@@ -203,7 +203,7 @@ def fingerprint(pairs: Iterable[tuple[str, str]], subwords: "Iterable[Subwords]"
 
 
 @contextlib.contextmanager
-def growing_array(path: PathLike, dtype: Any) -> Iterator[Callable[[Sequence[Any]], None]]:
+def growing_array(path: PathLike, dtype: Any) -> Iterator[Callable[[Sequence[Any] | np.ndarray], None]]:
     """Open a one-dimensional `.npy` file and return a function that appends to it."""
     dtype, size = np.dtype(dtype), 0
 
