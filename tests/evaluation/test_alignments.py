@@ -1,6 +1,4 @@
-import bz2
 import gzip
-import lzma
 
 import numpy as np
 import pytest
@@ -126,21 +124,12 @@ def test_lengths_find_a_wrong_index_base_or_direction(tmp_path):
         read_alignments(path, index_base=1, lengths=lengths[:1])
 
 
-@pytest.mark.parametrize("packed", [gzip.compress, lzma.compress, bz2.compress])
-def test_compressed_links_are_read_as_other_text_is(tmp_path, packed):
-    (tmp_path / "gold").write_bytes(packed("\ufeff1-2\r\n\r\n2p1".encode()))
+def test_links_are_read_as_other_text_is(tmp_path):
+    """Compressed, with line ends of Windows; what cannot be read is named."""
+    (tmp_path / "gold").write_bytes(gzip.compress("\ufeff1-2\r\n\r\n2p1".encode()))
     assert read_alignments(tmp_path / "gold") == [Alignment({(1, 2)}), Alignment(), Alignment((), {(2, 1)})]
-    (tmp_path / "gold").write_bytes(packed(b"1-2\n" * 99)[:-9])
-    with pytest.raises(UserError, match=r"a damaged or truncated (gzip|xz|bzip2) file"):
-        read_alignments(tmp_path / "gold")
-
-
-def test_unreadable_files(tmp_path):
     with pytest.raises(UserError, match=r"there is no file .*missing"):
         read_alignments(tmp_path / "missing")
-    (tmp_path / "latin1").write_bytes("0-0 ü".encode("latin-1"))
-    with pytest.raises(UserError, match="not UTF-8"):
-        read_alignments(tmp_path / "latin1")
     with pytest.raises(UserError, match="index_base must be 0 or 1; received 2"):
         parse_alignment("1-1", index_base=2)
 
