@@ -1,7 +1,7 @@
 """Run the tests: style and types once, then every backend in a process of its own; one summary, one status.
 
     python -m tests             before every commit
-    python -m tests --quick     the inner loop: one backend, two cases of a test, without tests marked `long`
+    python -m tests --quick     the inner loop: one backend, one case of a test, without tests marked `long`
     python -m tests --all       every night: tests marked `slow` too, and the searches of AT_NIGHT
 
 Tests marked `one_backend` run under PyTorch alone, which compiles nothing. Other arguments go to pytest.

@@ -16,16 +16,16 @@ FACTOR = 2.0
 GRACE = 60.0
 BUDGETS = {
     "jax": {
-        **{"layers": 135, "runtime": 36, "kernels": 28, "decoding": 16, "training": 16, "matrix": 14, "devices": 10},
+        **{"layers": 115, "runtime": 26, "kernels": 20, "decoding": 16, "training": 16, "matrix": 14, "devices": 10},
         **{"support": 2, "data": 1},
     },
     "tensorflow": {
-        **{"layers": 75, "training": 25, "devices": 20, "matrix": 16, "decoding": 6, "kernels": 3, "support": 2},
+        **{"layers": 65, "training": 25, "devices": 20, "matrix": 16, "decoding": 6, "kernels": 3, "support": 2},
         **{"data": 1, "runtime": 1},
     },
     "torch": {
-        **{"cli": 75, "presets": 52, "layers": 50, "translators": 50, "runs": 42, "strangers": 20, "devices": 15},
-        **{"*.py": 40, "unicode": 11, "viewing": 11, "bodies": 11, "evaluation": 10, "corpora": 9, "support": 9},
+        **{"cli": 75, "presets": 52, "layers": 40, "translators": 50, "runs": 42, "strangers": 20, "devices": 15},
+        **{"*.py": 33, "unicode": 7, "viewing": 11, "bodies": 11, "evaluation": 10, "corpora": 9, "support": 9},
         **{"hostile": 6, "training": 6, "data": 5, "studies": 10, "checkpoints": 5, "matrix": 9, "earlier": 4},
         **{"runtime": 3, "decoding": 2, "kernels": 2},
     },

@@ -101,8 +101,6 @@ def encodings(monkeypatch):
     return counts
 
 
-# Cases of a test that `--quick` runs: of the laws, all.
-CASES = 2
 # Laws: tests that share nothing, and are many.
 SPREAD = ("test_attention_laws.py", "test_attention_inputs.py", "test_attention_masks.py")
 # Folders whose tests say the same under every backend: what stands above models and search is text, files and numbers.
@@ -133,9 +131,10 @@ def pytest_ignore_collect(collection_path, config):
 def pytest_collection_modifyitems(items):
     """Mark what runs under one backend, or seldom; keep tests that share a fixture or cached results in one worker.
 
-    Laws come last: a worker that is done with its groups takes of them.
+    All cases of a test but the first one are `long`, unless it is a law. Laws come last: a worker that is done with its
+    groups takes of them.
     """
-    cases = collections.Counter()
+    seen = set()
     for item in items:
         folder, everywhere = item.path.parent.name, item.get_closest_marker("every_backend")
         at_night = item.get_closest_marker("slow_compiled") or (folder in ABOVE_LAYERS and not everywhere)
@@ -148,9 +147,9 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group(group))
             if not (item.get_closest_marker("slow") or item.get_closest_marker("long")):
                 test = item.nodeid.partition("[")[0]
-                cases[test] += 1
-                if cases[test] > CASES:
+                if test in seen:
                     item.add_marker(pytest.mark.long)
+                seen.add(test)
     items.sort(key=lambda item: item.path.name in SPREAD)
 
 
