@@ -103,12 +103,3 @@ def test_training_and_search_give_the_same_numbers_in_both(body, monkeypatch):
         best = model.translate(tiny.sentences("source")[:3])
         found[choice] = [*logs["loss"], *logs["gradient_norm"], *(one.log_prob for [one] in best)]
     np.testing.assert_allclose(found["portable"], found["fastest"], rtol=2e-4)
-
-
-def test_products_of_both_forms_are_alike(portable, monkeypatch):
-    x, kernel, bias = (
-        np.random.default_rng(i).normal(size=s).astype("float32") for i, s in enumerate([(5, 4), (4, 3), (3,)])
-    )
-    plain = compiled(linear)(x, kernel, bias)
-    monkeypatch.setenv(table.KERNELS, "fastest")
-    np.testing.assert_allclose(compiled(linear)(x, kernel, bias), plain, atol=1e-6)

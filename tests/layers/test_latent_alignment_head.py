@@ -9,9 +9,7 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.bodies import TokenEmbedding
-from keras_attn_zoo.kernels import log_normalizer
 from keras_attn_zoo.layers import LatentAlignmentHead
-from keras_attn_zoo.layers.base.log_mixture import exponentials, log_mixture
 from tests.layers.calls import compiled, eager_gradients, of_unknown_sizes, value_and_gradients
 from tests.layers.cases import numbers, weights_of
 from tests.weights import fill_weights
@@ -89,12 +87,14 @@ SCALES = (1.0, 6.0, 80.0)
 @pytest.mark.parametrize("source", [1, 5])
 def test_call_equals_the_naive_sum(source):
     head = head_of(inputs_of(source))
-    call = compiled(lambda inputs: head(**inputs, targets=TARGETS))
+    call = compiled(lambda inputs: (head(**inputs, targets=TARGETS), head(**inputs)))
     for scale in SCALES:
         inputs = inputs_of(source, scale)
-        found, wanted = call(inputs), expected(weights_of(head), inputs)
+        (found, distribution), wanted = call(inputs), expected(weights_of(head), inputs)
         for name, value in wanted.items():
             assert_close(found[name], value, f"{name} at {scale}")
+        some, (wanted, _) = inputs["prior"].any(-1), naive(weights_of(head), *inputs.values())
+        assert_close(distribution[some], wanted[some], f"distribution at {scale}")
         assert_close(found["posterior"].sum(-1), inputs["prior"].any(-1), "the posterior is a distribution")
 
 
@@ -193,17 +193,6 @@ def test_top_k_is_straight_through():
     rows = np.take_along_axis(log_probs, TARGETS[..., None], axis=-1)
     of_targets = np.take_along_axis(lexicon, TARGETS[:, :, None, None], axis=-1)[..., 0]
     assert_close(by_input["prior"], np.exp(of_targets - rows))
-
-
-def test_distribution_equals_the_naive_sum():
-    head = head_of(inputs_of())
-    call = compiled(lambda inputs: head(**inputs))
-    for scale in SCALES:
-        inputs = inputs_of(scale=scale)
-        found, (wanted, _) = call(inputs), naive(weights_of(head), *inputs.values())
-        some = inputs["prior"].any(-1)
-        assert_close(found[some], wanted[some], f"at {scale}")
-        np.testing.assert_allclose(np.exp(found[some]).sum(-1), 1, atol=1e-5)
 
 
 def test_top_k_of_equals():
@@ -345,14 +334,6 @@ def test_a_shared_matrix():
         compiled(lambda inputs, one=one: one(**inputs, targets=TARGETS))(inputs)["log_probs"] for one in (head, own)
     )
     assert_close(found, wanted)
-
-
-def test_normalizer_and_mixture_of_one_pair():
-    left, right = np.array([[[0.0, 1.0]]], "float32"), np.array([[[2.0, 0.0]]], "float32")
-    wanted = np.log(np.exp(2) + np.exp(1))
-    np.testing.assert_allclose(ops.convert_to_numpy(log_normalizer(left, right)), [[[wanted]]], rtol=1e-6)
-    found = ops.convert_to_numpy(log_mixture(np.ones((1, 1, 1), "float32"), left, exponentials(right)))
-    np.testing.assert_allclose(found, [[[2 - wanted, 1 - wanted]]], rtol=1e-6)
 
 
 @pytest.mark.one_backend

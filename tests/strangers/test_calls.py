@@ -4,9 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.layers import MultiHeadAttention
 from tests.layers.calls import to_numpy
-from tests.strangers.models import HEADS, STRANGERS, WIDTH, Stranger, real_positions, sentences
+from tests.strangers.models import STRANGERS, WIDTH, sentences
 from tests.weights import fill_weights
 
 pytestmark = [pytest.mark.one_backend, pytest.mark.long]
@@ -91,25 +90,3 @@ def test_given_masks_win_over_carried_ones(stranger, source):
         given, whole = {"query_mask": other}, {"query_mask": other}
     wanted = to_numpy(layer(*plain, **whole, **options))
     assert_equal(layer(*inputs, **given, **options), wanted, "given masks")
-
-
-@pytest.mark.parametrize("place", ["encoder", "cross"])
-def test_weights_of_keras_layer(place, source):
-    """`set_weights(get_weights())` of Keras' layer, where all widths are equal, gives its outputs; and back."""
-    stranger = Stranger("multi_head", place)
-    ours, theirs = (layer(HEADS, WIDTH // HEADS) for layer in (MultiHeadAttention, keras.layers.MultiHeadAttention))
-    inputs = source.of(stranger, "carried")
-    pair = inputs if stranger.cross else inputs * 2
-    for layer in (ours, theirs):
-        layer(*pair)
-    fill_weights(theirs)
-    ours.set_weights(theirs.get_weights())
-    rows, _ = real_positions(stranger)
-    found, wanted = (to_numpy(layer(*pair, return_attention_scores=True)) for layer in (ours, theirs))
-    np.testing.assert_allclose(found[0][rows], wanted[0][rows], atol=2e-6)
-    by_row = (np.moveaxis(scores, 2, 1)[rows] for scores in (found[1], wanted[1]))
-    np.testing.assert_allclose(*by_row, atol=2e-6)
-    fill_weights(ours, seed=1)
-    theirs.set_weights(ours.get_weights())
-    contexts = [to_numpy(layer(*pair))[rows] for layer in (ours, theirs)]
-    np.testing.assert_allclose(*contexts, atol=2e-6)
