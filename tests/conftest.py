@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.__main__ import ONE_BACKEND
-from tests.budgets import KEPT, Budgets
+from tests.budgets import Budgets
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "jax")
@@ -23,8 +23,7 @@ if os.environ["KERAS_BACKEND"] != "tensorflow":
     # Proves that the package needs no TensorFlow, and saves the seconds that its import takes.
     sys.modules["tensorflow"] = None
     sys.modules["tensorflow_text"] = None
-elif "PYTEST_XDIST_WORKER" in os.environ or not os.environ.get(KEPT):
-    # The process that only hands tests out saves the seconds too.
+else:
     import tensorflow as tf
 
     (cpu,) = tf.config.list_physical_devices("CPU")
