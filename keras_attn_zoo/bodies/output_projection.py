@@ -10,7 +10,7 @@ from keras_attn_zoo import kernels
 from keras_attn_zoo.bodies.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.dense import Dense, LinearMap, check_int8, quantize_to_int8
-from keras_attn_zoo.support.compat import attach_layer
+from keras_attn_zoo.support.compat import attach_layer, replace_policy
 from keras_attn_zoo.support.types import Config, Shape, Tensor
 
 
@@ -91,11 +91,11 @@ class OutputProjection(keras.layers.Layer):
             dense.build((None, self.kernel.shape[-1]))
         dense.kernel.assign(ops.transpose(self.kernel))
         quantize_to_int8(self, dense.quantize, mode, config)
-        attach_layer(self, "_quantized", dense, in_place_of="_kernel" if self.embedding is None else None)
-        # Without this, Keras would quantize on the next line.
-        self._is_quantized = True
+        attach_layer(self, "_quantized", dense)
+        if self.embedding is None:
+            del self._kernel
         policy = dense.dtype_policy
-        self.dtype_policy = policy[dense.path] if isinstance(policy, keras.dtype_policies.DTypePolicyMap) else policy
+        replace_policy(self, policy[dense.path] if isinstance(policy, keras.dtype_policies.DTypePolicyMap) else policy)
 
     def _dense(self, quantized):
         policy = self.dtype_policy

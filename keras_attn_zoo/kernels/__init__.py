@@ -29,12 +29,15 @@ from keras_attn_zoo.kernels.portable.mixtures import SMALLEST_TOTAL, guarded_log
 from keras_attn_zoo.kernels.portable.noise import dropout
 from keras_attn_zoo.kernels.portable.search_steps import chunk_sizes, parallel_batches, top_k
 from keras_attn_zoo.kernels.portable.sparse_normalizers import entmax15, sparsemax
+from keras_attn_zoo.kernels.portable.updates import AdamStep, adam, is_replica
 from keras_attn_zoo.kernels.written_gradients import recomputed
 
 __all__ = [
     "EXCLUDED",
     "SMALLEST_TOTAL",
+    "AdamStep",
     "PreparedWeight",
+    "adam",
     "at_most",
     "chunk_sizes",
     "combine_masks",
@@ -49,6 +52,7 @@ __all__ = [
     "is_inference",
     "is_largest",
     "is_repeating",
+    "is_replica",
     "linear",
     "log_normalizer",
     "masked_softmax",

@@ -18,7 +18,7 @@ from keras_attn_zoo.kernels.portable import linear_maps
 from keras_attn_zoo.kernels.portable.linear_maps import as_matrix, scaled_back
 from keras_attn_zoo.kernels.table import plain
 from keras_attn_zoo.kernels.written_gradients import custom_gradient
-from keras_attn_zoo.support.compat import without_autocast
+from keras_attn_zoo.support.compat import stateless_scope
 from keras_attn_zoo.support.processor import has_amx_int8, has_avx512, has_avx512_vnni, is_amd, is_intel
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
@@ -205,11 +205,12 @@ def master_weight(weight: keras.Variable | Tensor, compute_dtype: str) -> Tensor
     The gradient then is the sum of the product, in float32. Otherwise it would be rounded to bfloat16 and back, which
     costs two more passes over all weights.
     """
-    if compute_dtype == "bfloat16" and isinstance(weight, keras.Variable) and not is_inference():
-        # In a call of its layer, even `weight.dtype` is that of the cast.
-        with without_autocast():
-            if weight.dtype == "float32":
-                return weight.value
+    scope = stateless_scope()
+    if compute_dtype == "bfloat16" and isinstance(weight, keras.Variable) and scope is not None and not is_inference():
+        # In a call of its layer, `weight.value` is cast already.
+        value = scope.get_current_value(weight)
+        if value is not None and value.dtype == "float32":
+            return value
     return ops.cast(weight, compute_dtype)
 
 

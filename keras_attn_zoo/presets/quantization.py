@@ -12,7 +12,7 @@ from keras.dtype_policies import DTypePolicyMap, QuantizedDTypePolicy
 from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo.presets.preset_reading import preset_json
-from keras_attn_zoo.support.compat import finish_quantization, layers_of
+from keras_attn_zoo.support.compat import finish_quantization, layers_of, replace_policy
 from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.files import shown
 from keras_attn_zoo.support.types import DType
@@ -120,8 +120,7 @@ def take_own_policies(model: keras.Model) -> None:
     for layer in layers_of(model):
         policy = layer.dtype_policy
         if isinstance(policy, DTypePolicyMap) and layer.quantization_mode is not None:
-            # Its setter would write into the map.
-            layer._dtype_policy = policy[layer.path]
+            replace_policy(layer, policy[layer.path])
 
 
 def _plain_policies(layers):
@@ -135,7 +134,7 @@ def _plain_policies(layers):
         policies = layer.dtype_policy
         if isinstance(policies, DTypePolicyMap):
             maps[id(policies)] = policies
-            layer._dtype_policy = policies[layer.path]
+            replace_policy(layer, policies[layer.path])
     return list(maps.values())
 
 

@@ -52,10 +52,10 @@ class PreparedWeights:
         """
         if not wanted:
             return {}
-        read = [one._kernel.value for one, _ in wanted]
+        read = [one.stored_kernel.value for one, _ in wanted]
         read += [one.kernel_scale.value for one, _ in wanted if one.quantization_mode is not None]  # type: ignore[attr-defined]
         results = self._made.setdefault(tuple((id(one), how) for one, how in wanted), _Results())
-        return results.of(read, lambda: {id(one._kernel): one.prepared_kernel(how) for one, how in wanted})
+        return results.of(read, lambda: {id(one.stored_kernel): one.prepared_kernel(how) for one, how in wanted})
 
 
 def maps_of_steps(model: keras.Model) -> list[LinearMap]:

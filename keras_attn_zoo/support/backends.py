@@ -2,18 +2,17 @@
 
 import contextlib
 import ctypes
-import functools
 import importlib.util
 import json
 import logging
 import os
 import sys
-import types
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
 from keras_attn_zoo.support import caches
+from keras_attn_zoo.support.compat import without_dynamo
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import shown
 from keras_attn_zoo.support.processor import has_avx512, is_amd, is_intel
@@ -188,7 +187,7 @@ def import_keras(hub: bool = False) -> None:
     Args:
         hub: whether to import KerasHub too.
     """
-    quickly = _without_dynamo() if _hidden and os.environ["KERAS_BACKEND"] == "torch" else contextlib.nullcontext()
+    quickly = without_dynamo() if _hidden and os.environ["KERAS_BACKEND"] == "torch" else contextlib.nullcontext()
     with _without(*_hidden):
         with quickly:
             import keras  # noqa: F401
@@ -206,34 +205,6 @@ def _without(*modules):
     finally:
         for module in hidden:
             del sys.modules[module]
-
-
-@contextlib.contextmanager
-def _without_dynamo():
-    """Let Keras find a stand-in for PyTorch's compiler, which takes longer to import than the rest of PyTorch.
-
-    Keras only keeps it away from two functions. So does the stand-in, which imports the compiler when one is called.
-    """
-    import torch
-
-    name = "torch._dynamo"
-    if name in sys.modules:
-        yield
-        return
-
-    def disable():
-        def decorate(function):
-            return functools.wraps(function)(lambda *args, **kwargs: torch.compiler.disable(function)(*args, **kwargs))
-
-        return decorate
-
-    stand_in = types.ModuleType(name)
-    vars(stand_in)["disable"] = disable
-    sys.modules[name] = stand_in
-    try:
-        yield
-    finally:
-        del sys.modules[name]
 
 
 def configuration_file() -> Path:

@@ -1,11 +1,14 @@
 """Adam in one pass over weights and moments."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
 
+from keras_attn_zoo import kernels
 from keras_attn_zoo.support.types import Tensor
+from keras_attn_zoo.training.gradient_norm import global_norm
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -14,16 +17,12 @@ class Adam(keras.optimizers.Adam):
 
     Use it as `keras.optimizers.Adam`. Keras' update is a dozen operations, each of
     which reads and writes arrays as large as all weights. TensorFlow and PyTorch have
-    it as a single one; JAX's compiler makes one of them by itself. `apply_of_norm` clips
-    by a norm that is known, under PyTorch within the update.
-
-        m ← m + (1 - β₁) (g - m),   v ← v + (1 - β₂) (g² - v)
-        w ← w - η √(1 - β₂ᵗ) / (1 - β₁ᵗ) · m / (√v + ε)
-
-    Symbols: w weights, g gradients, η the learning rate, t the step, counted from 1.
+    it as a single one; JAX's compiler makes one of them by itself. The equation is
+    that of `kernels.adam`.
 
     Args:
-        *args, **kwargs: see `keras.optimizers.Adam`; with `amsgrad`, the update is Keras'.
+        *args, **kwargs: see `keras.optimizers.Adam`. With options other than those of
+            Adam itself and `global_clipnorm`, the update is Keras'.
 
     Example:
         >>> translator.compile(Adam(1e-3, global_clipnorm=1.0))  # doctest: +SKIP
@@ -31,90 +30,76 @@ class Adam(keras.optimizers.Adam):
     Source: Kingma and Ba, Adam: a method for stochastic optimization, 2015.
     """
 
-    # Of the gradients that are being applied; None to clip as Keras does.
-    _factor: Tensor | None = None
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._moments = _Moments()
 
-    def apply_of_norm(self, gradients: Sequence[Tensor], variables: Sequence[keras.Variable], norm: Tensor) -> None:
-        """Apply gradients as `apply` does; their global norm is not computed again.
+    def add_variable_from_reference(
+        self, reference_variable: keras.Variable, name: str | None = None, initializer: Any = "zeros"
+    ) -> keras.Variable:
+        """Add a moment of a weight's gradient."""
+        moment = super().add_variable_from_reference(reference_variable, name=name, initializer=initializer)
+        self._moments.of.setdefault(id(reference_variable), {})[name] = moment
+        return moment
+
+    def apply(
+        self,
+        grads: Sequence[Tensor],
+        trainable_variables: Sequence[keras.Variable] | None = None,
+        norm: Tensor | None = None,
+    ) -> None:
+        """Update weights.
 
         Args:
-            gradients, variables: see `apply`. PyTorch overwrites the gradients.
-            norm: √Σ g² over all gradients.
+            grads: a gradient for each weight, which PyTorch may overwrite.
+            trainable_variables: the weights; by default those of the first call.
+            norm: √Σ g² over all gradients if it is known, for `global_clipnorm`.
         """
-        clips_by_it = not self.clipnorm and (self.global_clipnorm or 0) > 0
-        if not clips_by_it or self.gradient_accumulation_steps or self.loss_scale_factor:
-            self.apply(gradients, variables)
+        weights = list(trainable_variables or ())
+        if not self._is_plain(grads, weights):
+            super().apply(grads, trainable_variables)
             return
-        # Infinity and NaN reach the weights, as in Keras.
-        self._factor = self.global_clipnorm / ops.maximum(norm, self.global_clipnorm) + (norm - norm)
-        try:
-            self.apply(gradients, variables)
-        finally:
-            self._factor = None
-
-    def _clip_gradients(self, grads):
-        if self._factor is None:
-            return super()._clip_gradients(grads)
-        if keras.config.backend() == "torch" and not self.amsgrad and _scales_as_it_updates(grads):
-            return grads
-        return [gradient * ops.cast(self._factor, gradient.dtype) for gradient in grads]
-
-    def update_step(self, gradient: Tensor, variable: keras.Variable, learning_rate: Tensor) -> None:
-        """Update one variable; on TensorFlow, Keras passes the backend's own."""
-        if self.amsgrad or keras.config.backend() != "tensorflow":
-            super().update_step(gradient, variable, learning_rate)
-            return
-        import tensorflow as tf
-
-        i = self._get_variable_index(variable)
-        step = tf.cast(self.iterations + 1, variable.dtype)
-        tf.raw_ops.ResourceApplyAdam(
-            var=variable.handle,
-            m=self._momentums[i].value.handle,
-            v=self._velocities[i].value.handle,
-            beta1_power=tf.pow(tf.cast(self.beta_1, variable.dtype), step),
-            beta2_power=tf.pow(tf.cast(self.beta_2, variable.dtype), step),
-            lr=tf.cast(learning_rate, variable.dtype),
-            beta1=self.beta_1,
-            beta2=self.beta_2,
-            epsilon=self.epsilon,
-            grad=tf.cast(tf.convert_to_tensor(gradient), variable.dtype),
-        )
-
-    def _backend_update_step(
-        self, grads: Sequence[Tensor], trainable_variables: Sequence[keras.Variable], learning_rate: Tensor
-    ) -> None:
-        """Update all variables."""
-        if self.amsgrad or keras.config.backend() != "torch":
-            super()._backend_update_step(grads, trainable_variables, learning_rate)
-            return
-        import torch
-        from torch.optim.adam import adam
-
-        indices = [self._get_variable_index(variable) for variable in trainable_variables]
-        step = int(self.iterations)
-        weights = [variable.value for variable in trainable_variables]
-        adam(
+        moments = [self._moments.of[id(weight)] for weight in weights]
+        kernels.adam(
             weights,
-            list(grads),
-            [self._momentums[i].value for i in indices],
-            [self._velocities[i].value for i in indices],
-            [],
-            [torch.tensor(float(step), device=weight.device) for weight in weights],
-            fused=True,
-            amsgrad=False,
-            beta1=self.beta_1,
-            beta2=self.beta_2,
-            lr=float(learning_rate),
-            weight_decay=0.0,
-            # PyTorch divides √v by √(1 - β₂ᵗ) before it adds ε.
-            eps=self.epsilon / (1 - self.beta_2 ** (step + 1)) ** 0.5,
-            maximize=False,
-            # PyTorch divides by it.
-            grad_scale=None if self._factor is None or not _scales_as_it_updates(grads) else 1.0 / self._factor,
+            grads,
+            [moment["momentum"] for moment in moments],
+            [moment["velocity"] for moment in moments],
+            kernels.AdamStep(
+                self.iterations + 1,
+                self.learning_rate,
+                self.beta_1,
+                self.beta_2,
+                self.epsilon,
+                self._factor(grads, norm),
+            ),
+        )
+        self.iterations.assign_add(1)
+
+    def _is_plain(self, gradients, weights):
+        """Whether the update is that of the equation, perhaps clipped by the norm of all gradients."""
+        options = (self.clipnorm, self.clipvalue, self.weight_decay, self.loss_scale_factor)
+        return (
+            bool(weights)
+            and all(option is None for option in options)
+            and not (self.amsgrad or self.use_ema or self.gradient_accumulation_steps)
+            and all(gradient is not None for gradient in gradients)
+            and all(id(w) in self._moments.of and w.constraint is None for w in weights)
+            and not any(w.overwrite_with_gradient for w in weights)
+            and not kernels.is_replica()
         )
 
+    def _factor(self, gradients, norm):
+        """By what gradients are multiplied to clip them; infinity and NaN reach the weights, as in Keras."""
+        limit = self.global_clipnorm
+        if limit is None or limit <= 0:
+            return None
+        norm = global_norm(gradients) if norm is None else norm
+        return limit / ops.maximum(norm, limit) + (norm - norm)
 
-def _scales_as_it_updates(gradients):
-    """Whether PyTorch's update heeds `grad_scale`: that of Apple's GPUs takes it, and does nothing with it."""
-    return all(gradient.device.type in ("cpu", "cuda") for gradient in gradients)
+
+class _Moments:
+    """The moments by the identity of their weight and by name; in a dictionary, Keras would count them twice."""
+
+    def __init__(self):
+        self.of: dict[int, dict[str | None, keras.Variable]] = {}

@@ -7,16 +7,15 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.devices import current
-from keras_attn_zoo.support.compat import layers_of
+from keras_attn_zoo.support.compat import BuiltForReplicas, WholeVariables, layers_of
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.types import Tensor, TensorTree
 from keras_attn_zoo.training.adam import Adam
 from keras_attn_zoo.training.gradient_norm import global_norm
 from keras_attn_zoo.training.token_loss import token_losses, weighted_sums
-from keras_attn_zoo.training.variable_state import WholeVariables
 
 
-class PerTokenTraining(WholeVariables):
+class PerTokenTraining(WholeVariables, BuiltForReplicas):
     """Mixin for a Keras model: `fit` and `evaluate` with a loss per real target token.
 
     Put it before `keras.Model` among the bases. The model's outputs must contain
@@ -117,15 +116,11 @@ class PerTokenTraining(WholeVariables):
             del results["gradient_norm"]
         return results
 
-    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Build the optimizer before the replicas run; called under TensorFlow alone.
-
-        Keras would average a batch over them, masks too, for shapes that a functional model does not need.
-        """
-        if current() is None:
-            super()._maybe_symbolic_build(iterator, data_batch)
-        elif not self.optimizer.built:
+    def build_for_replicas(self) -> bool:
+        """Build the optimizer if several devices share the batches; return whether they do."""
+        if current() is not None and not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
+        return current() is not None
 
     # The mathematics, once for all backends.
 
@@ -224,9 +219,8 @@ def _apply(optimizer, gradients, variables):
     if keras.config.backend() == "tensorflow" and current() is not None:
         # Keras' optimizer adds up what the replicas give it, and each has the whole.
         gradients = current().of_first(gradients)
-    # Replicas of TensorFlow share an optimizer, which would mix up their norms.
-    if isinstance(optimizer, Adam) and current() is None:
-        optimizer.apply_of_norm(gradients, variables, norm)
+    if isinstance(optimizer, Adam):
+        optimizer.apply(gradients, variables, norm)
     else:
         optimizer.apply(gradients, variables)
     return norm

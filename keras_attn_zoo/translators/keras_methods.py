@@ -6,9 +6,9 @@ from typing import Any
 import keras
 
 from keras_attn_zoo.bodies.call_export import CallExport
+from keras_attn_zoo.support.compat import kept_whole
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.types import Tensor
-from keras_attn_zoo.training.variable_state import kept_whole
 from keras_attn_zoo.translators.input_forms import source_batches, to_ids
 
 

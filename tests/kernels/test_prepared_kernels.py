@@ -73,13 +73,13 @@ def gains(monkeypatch):
 def test_products_read_what_was_prepared(rows, kind, transposed, gains):
     for layer, shape in maps(kind):
         x = np.random.default_rng(0).integers(-2, 3, (rows, *shape)).astype("float32")
-        inputs, kernel = x.reshape(rows, -1), keras.ops.convert_to_numpy(layer._kernel)
+        inputs, kernel = x.reshape(rows, -1), keras.ops.convert_to_numpy(layer.stored_kernel)
         # Another one, to tell that it was read; its products are exact.
         given = np.random.default_rng(1).integers(-2, 3, (WIDTH, kernel.size // WIDTH)).astype("float32")
         matrix = keras.ops.cast(given.T if transposed else given, layer.compute_dtype)
 
         def run(x, layer=layer, matrix=matrix):
-            with inference({id(layer._kernel): PreparedWeight(matrix, transposed)}):
+            with inference({id(layer.stored_kernel): PreparedWeight(matrix, transposed)}):
                 read = layer(x)
             return read, layer(x)
 
@@ -92,7 +92,7 @@ def test_products_read_what_was_prepared(rows, kind, transposed, gains):
 @pytest.mark.parametrize("kind", ["float32", "mixed_bfloat16"])
 def test_a_prepared_kernel_is_that_of_the_layer(kind, gains):
     for layer, _ in maps(kind):
-        kernel = keras.ops.convert_to_numpy(layer._kernel).reshape(WIDTH, -1)
+        kernel = keras.ops.convert_to_numpy(layer.stored_kernel).reshape(WIDTH, -1)
         assert layer.preparation(rows=None) is None and layer.preparation(rows=500) is None
         assert layer.preparation(rows=8) == "transposed"
         for how, wanted in (("transposed", kernel.T), ("floating", kernel)):
@@ -135,7 +135,7 @@ def test_a_kernel_of_int8_is_read_in_floating_point_where_integers_are_slow(rows
         whole = keras.ops.convert_to_numpy(layer.prepared_kernel("floating").matrix).astype("float64")
         exact = x.reshape(rows, -1).astype("float64") @ whole + 1
         for how in ("floating", "transposed"):
-            kept = {id(layer._kernel): layer.prepared_kernel(how)}
+            kept = {id(layer.stored_kernel): layer.prepared_kernel(how)}
 
             def run(x, layer=layer, kept=kept):
                 with inference(kept):

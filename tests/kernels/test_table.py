@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import pkgutil
 
 import keras
 import numpy as np
@@ -10,22 +11,22 @@ from keras import ops
 
 from keras_attn_zoo import kernels
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.kernels import linear, table
+from keras_attn_zoo.kernels import linear, portable, table
 from keras_attn_zoo.support.errors import UserError
 from tests import tiny
 from tests.layers.calls import BACKEND, compiled
 from tests.layers.cases import CASES, weights_of
 
 # Modules whose operations the table names.
-PORTABLE = ("expanded_pairs", "label_losses", "linear_maps", "loops", "mixtures", "noise", "search_steps")
 MODULES = [
-    importlib.import_module(f"keras_attn_zoo.kernels.portable.{name}") for name in (*PORTABLE, "sparse_normalizers")
+    importlib.import_module(f"keras_attn_zoo.kernels.portable.{module.name}")
+    for module in pkgutil.iter_modules(portable.__path__)
 ]
 OPERATIONS = {name: getattr(module, name) for module in MODULES for name in table.FORMS if hasattr(module, name)}
 
 
-@pytest.fixture
-def portable(monkeypatch):
+@pytest.fixture(name="portable")
+def _portable(monkeypatch):
     monkeypatch.setenv(table.KERNELS, "portable")
 
 
@@ -56,7 +57,8 @@ def test_portable_leaves_what_a_backend_needs(portable):
         return found.__module__.removeprefix("keras_attn_zoo.kernels.")
 
     found = {name for name in table.FORMS if not place(name).startswith("portable.")}
-    assert found == {"tensorflow": {"scan", "write", "at_most"}, "jax": {"first"}, "torch": {"dropout"}}[BACKEND]
+    needed = {"tensorflow": {"scan", "write", "at_most", "is_replica"}, "jax": {"first"}, "torch": {"dropout"}}
+    assert found == needed[BACKEND]
 
 
 @pytest.mark.one_backend

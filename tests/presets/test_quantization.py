@@ -88,7 +88,7 @@ def take_kernels(plain, quantized):
             layer.kernel.assign(of_int8[layer.path].kernel)
         elif layer.path in of_int8:
             kernel = of_int8[layer.path].prepared_kernel("floating").matrix
-            layer._kernel.assign(keras.ops.reshape(kernel, layer._kernel.shape))
+            layer.stored_kernel.assign(keras.ops.reshape(kernel, layer.stored_kernel.shape))
 
 
 @pytest.mark.skipif(keras.config.backend() != "jax", reason="of JAX alone")

@@ -64,15 +64,15 @@ def test_kernels_of_the_decoder_are_transposed_until_they_change(gains):
     first = prepared(model, 12, weights)
     assert prepared(model, 20, weights) is first
     assert {layer.path for layer in layers} == {f"decoder_0/{name}" for name in IN_A_STEP}
-    assert first.keys() == {id(layer._kernel) for layer in layers}
+    assert first.keys() == {id(layer.stored_kernel) for layer in layers}
     for layer in layers:
-        kernel = ops.convert_to_numpy(layer._kernel)
+        kernel = ops.convert_to_numpy(layer.stored_kernel)
         # The maps of Keras' own einsum, or its dense layer's.
         inputs = {"cde->abe": 2}.get(getattr(layer, "equation", "").split(",")[-1], 1)
-        matrix, transposed = first[id(layer._kernel)]
+        matrix, transposed = first[id(layer.stored_kernel)]
         assert transposed
         np.testing.assert_array_equal(matrix, kernel.reshape(np.prod(kernel.shape[:inputs]), -1).T)
-    changed = layers[0]._kernel
+    changed = layers[0].stored_kernel
     # Somebody may still hold the array that it had.
     held = changed.value
     changed.assign(held + 1)
@@ -80,7 +80,7 @@ def test_kernels_of_the_decoder_are_transposed_until_they_change(gains):
     assert not np.array_equal(first[id(changed)].matrix, second[id(changed)].matrix)
     # What was made of weights that are gone is gone too.
     for layer in layers:
-        layer._kernel.assign(layer._kernel.value + 0)
+        layer.stored_kernel.assign(layer.stored_kernel.value + 0)
     gc.collect()
     assert all(one._result is None for one in weights._made.values())
 
@@ -95,12 +95,12 @@ def test_what_is_not_prepared(gains, monkeypatch):
     for slow in (False, True):
         monkeypatch.setattr(jax_cpu, "integers_are_slow", lambda slow=slow: slow)
         found = prepared(quantized, 8)
-        steps = {id(one._kernel) for one in maps_of_steps(quantized)}
+        steps = {id(one.stored_kernel) for one in maps_of_steps(quantized)}
         assert {key for key, one in found.items() if one.transposed} == (steps if slow else set())
         # Those of the encoder are in floating point.
         assert (len(found) > len(steps)) == slow
     model.backbone.enable_lora(2)
-    wanted = {id(one._kernel) for one in maps_of_steps(model) if not one.lora_enabled}
+    wanted = {id(one.stored_kernel) for one in maps_of_steps(model) if not one.lora_enabled}
     assert prepared(model, 8).keys() == wanted and len(wanted) < len(maps_of_steps(model))
     monkeypatch.setattr(jax_cpu, "is_intel", lambda: False)
     monkeypatch.setattr(jax_cpu, "is_amd", lambda: False)
@@ -134,7 +134,7 @@ def test_kernels_are_prepared_in_the_type_of_their_layer(gains):
     model = transformer(dtype=policy)
     found = prepared(model, 8)
     types = {
-        layer.path: keras.backend.standardize_dtype(found[id(layer._kernel)].matrix.dtype)
+        layer.path: keras.backend.standardize_dtype(found[id(layer.stored_kernel)].matrix.dtype)
         for layer in maps_of_steps(model)
     }
     assert {kind for path, kind in types.items() if path.endswith("ffn_hidden")} == {"float32"}

@@ -33,19 +33,26 @@ def test_flatten_layers_finds_layers_at_every_depth():
     assert next(iter(compat.layers_of(outer))) is outer
 
 
-def test_a_variable_of_a_built_layer_is_replaced_by_a_layer():
+def test_a_built_layer_gets_one_more():
     layer = Outer()
-    layer.extra = layer.add_weight(name="extra", shape=(3,))
     layer(keras.ops.ones((1, 2)))
     before = len(layer.weights)
-    with pytest.raises(ValueError, match="add new elements of state"):
-        layer.late = keras.layers.Dense(1)
     late = keras.layers.Dense(1)
     late.build((None, 2))
-    compat.attach_layer(layer, "late", late, in_place_of="extra")
-    assert len(layer.weights) == before - 1 + len(late.weights) and not hasattr(layer, "extra")
+    with pytest.raises(ValueError, match="add new elements of state"):
+        layer.late = late
+    compat.attach_layer(layer, "late", late)
+    assert len(layer.weights) == before + len(late.weights)
     with pytest.raises(ValueError, match="add new elements of state"):
         layer.later = keras.layers.Dense(1)
+
+
+def test_a_policy_is_replaced_without_writing_into_a_shared_map():
+    policies = keras.dtype_policies.DTypePolicyMap(default_policy="float32")
+    layer = keras.layers.Dense(2, dtype=policies)
+    layer.build((None, 3))
+    compat.replace_policy(layer, keras.DTypePolicy("bfloat16"))
+    assert layer.compute_dtype == "bfloat16" and not list(policies)
 
 
 def test_a_quantized_model_forgets_its_old_kernels():
@@ -59,27 +66,27 @@ def test_a_quantized_model_forgets_its_old_kernels():
     assert model.predict(np.ones((1, 4)), verbose=0).shape == (1, 3)
 
 
-def test_without_autocast_a_variable_has_its_own_type():
-    seen = []
-
-    class Layer(keras.layers.Layer):
-        def build(self, shape):
-            self.w = self.add_weight(name="w", shape=(1,))
-
-        def call(self, x):
-            seen.append(keras.backend.standardize_dtype(self.w.dtype))
-            with compat.without_autocast():
-                seen.append(keras.backend.standardize_dtype(self.w.dtype))
-            return x
-
-    Layer(dtype="mixed_bfloat16")(np.ones((1, 1)))
-    assert seen[-2:] == ["bfloat16", "float32"]
-
-
 def test_a_stateless_scope_is_noticed():
-    assert not compat.is_stateless()
-    with keras.StatelessScope():
-        assert compat.is_stateless()
+    assert compat.stateless_scope() is None
+    with keras.StatelessScope() as outer, keras.StatelessScope() as inner:
+        assert compat.stateless_scope() is inner and inner.original_scope is outer
+
+
+class Cast(keras.layers.Layer):
+    def build(self, shape):
+        self.w = self.add_weight(name="w", shape=(1,))
+
+    def call(self, x):
+        self.seen = compat.stateless_scope().get_current_value(self.w).dtype, self.w.value.dtype
+        return x
+
+
+def test_a_stateless_scope_knows_values_that_are_not_cast():
+    layer = Cast(dtype="mixed_bfloat16")
+    layer.build((1,))
+    with keras.StatelessScope([(layer.w, layer.w.value)]):
+        layer(np.ones((1,)))
+    assert [keras.backend.standardize_dtype(one) for one in layer.seen] == ["float32", "bfloat16"]
 
 
 def test_special_tokens_are_looked_up_in_the_vocabulary():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.training import adam
+from keras_attn_zoo.kernels import torch_forms
 from keras_attn_zoo.training.adam import Adam
 
 SHAPES = [(3, 4), (5,), ()]
@@ -71,7 +71,7 @@ def test_updates_are_those_of_the_paper(options, scale):
 def test_a_known_norm_clips_as_keras_does(norm, amsgrad, heeded, monkeypatch):
     """Also where PyTorch's update does not heed the factor, as on Apple's GPUs."""
     if not heeded:
-        monkeypatch.setattr(adam, "_scales_as_it_updates", lambda _: False)
+        monkeypatch.setattr(torch_forms, "_heeds_scale", lambda _: False)
     rng = np.random.default_rng(4)
     weights = [rng.standard_normal(shape).astype("float32") for shape in SHAPES]
     gradients = [rng.standard_normal(shape).astype("float32") for shape in SHAPES]
@@ -83,7 +83,7 @@ def test_a_known_norm_clips_as_keras_does(norm, amsgrad, heeded, monkeypatch):
     optimizer, variables = Adam(0.1, global_clipnorm=limit, amsgrad=amsgrad), [keras.Variable(w) for w in weights]
     optimizer.build(variables)
     for _ in range(2):
-        optimizer.apply_of_norm([ops.convert_to_tensor(g) for g in gradients], variables, ops.convert_to_tensor(size))
+        optimizer.apply([ops.convert_to_tensor(g) for g in gradients], variables, ops.convert_to_tensor(size))
     for ours, other in zip(variables, theirs, strict=True):
         np.testing.assert_allclose(ops.convert_to_numpy(ours.value), other, rtol=2e-5, atol=2e-6)
     assert np.isfinite(theirs[0]).all() == (norm not in ("infinite", "unknown"))

@@ -18,14 +18,19 @@ from keras_attn_zoo.support.types import Config, Tensor
 class LinearMap:
     """Mixin for a Keras layer whose kernel may be prepared for inference."""
 
-    _kernel: keras.Variable
     # The axes of the kernel that are those of an input.
     input_axes = 1
 
     @property
+    def stored_kernel(self) -> keras.Variable:
+        """The variable of the kernel: without LoRA, and in int8 if the layer is quantized."""
+        layer: Any = self
+        return next(v for v in layer.weights if v.name == "kernel") if layer.lora_enabled else layer.kernel
+
+    @property
     def input_size(self) -> int:
         """Number of inputs, of all axes together."""
-        return math.prod(self._kernel.shape[: self.input_axes])
+        return math.prod(self.stored_kernel.shape[: self.input_axes])
 
     def preparation(self, rows: int | None) -> str | None:
         """Return what products of inference gain from; see `kernels.preparation`."""
@@ -43,7 +48,7 @@ class LinearMap:
     def own_matrix(self) -> Tensor:
         """Return the kernel in floating point, without LoRA, as a matrix with a row for each input."""
         layer: Any = self
-        matrix = ops.reshape(ops.cast(self._kernel, layer.compute_dtype), (self.input_size, -1))
+        matrix = ops.reshape(ops.cast(self.stored_kernel, layer.compute_dtype), (self.input_size, -1))
         return matrix if layer.quantization_mode is None else matrix / ops.reshape(layer.kernel_scale, (1, -1))
 
     def has_plain_int8(self) -> bool:
@@ -57,7 +62,7 @@ class LinearMap:
         """Return x W + b of a kernel in int8, without gradients."""
         layer: Any = self
         return kernels.int8_linear(
-            x, self._kernel, layer.kernel_scale, bias, layer.inputs_quantizer, layer.compute_dtype
+            x, layer.kernel, layer.kernel_scale, bias, layer.inputs_quantizer, layer.compute_dtype
         )
 
 
@@ -70,8 +75,7 @@ class Dense(Rematerialized, LinearMap, keras.layers.Dense):
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         """Project."""
-        kernel = self.kernel if self.lora_enabled else self._kernel
-        x = kernels.linear(inputs, kernel, self.bias, compute_dtype=self.compute_dtype)
+        x = kernels.linear(inputs, self.kernel, self.bias, compute_dtype=self.compute_dtype)
         return x if self.activation is None else self.activation(x)
 
     def quantized_call(self, inputs: Tensor, training: bool | None = None) -> Tensor:

@@ -28,13 +28,13 @@ class _HeadMap(Rematerialized, LinearMap, keras.layers.EinsumDense):
 
     def build(self, input_shape: Shape) -> None:
         """Create kernel and bias."""
-        self.kernel_initializer = fresh_initializer(self.kernel_initializer)
+        own = fresh_initializer(self.kernel_initializer)
         self.bias_initializer = fresh_initializer(self.bias_initializer)
+        # As a function: Keras would give the object the fans of the equation. All published figures used those of the
+        # kernel's shape.
+        self.kernel_initializer = lambda *args, **kwargs: own(*args, **kwargs)
         super().build(input_shape)
-
-    def _update_kernel_initializer(self, input_axes, output_axes):
-        # Keras would derive the fans from the equation; all published figures used those of the kernel's shape.
-        return self.kernel_initializer
+        self.kernel_initializer = own
 
     def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None) -> None:
         """Return None: the caller keeps the mask."""
@@ -49,7 +49,7 @@ class _HeadMap(Rematerialized, LinearMap, keras.layers.EinsumDense):
     def matrix(self) -> Tensor:
         """The kernel as a floating-point matrix, a row for each input, LoRA included."""
         if self.quantization_mode is None:
-            kernel = kernels.master_weight(self.kernel if self.lora_enabled else self._kernel, self.compute_dtype)
+            kernel = kernels.master_weight(self.kernel, self.compute_dtype)
             return self._as_matrix(kernel)
         kernel = self.own_matrix()
         if self.lora_enabled:
@@ -65,8 +65,7 @@ class _HeadMap(Rematerialized, LinearMap, keras.layers.EinsumDense):
         bias = None if self.bias is None else ops.reshape(self.bias, (-1,))
         if self.quantization_mode is not None:
             return self.int8_product(x, bias)
-        kernel = self.kernel if self.lora_enabled else self._kernel
-        return kernels.linear(x, kernel, bias, compute_dtype=self.compute_dtype)
+        return kernels.linear(x, self.kernel, bias, compute_dtype=self.compute_dtype)
 
 
 class HeadProjection(_HeadMap):

@@ -8,10 +8,12 @@ from typing import Any
 import keras
 from keras import ops, tree
 
-from keras_attn_zoo.support.compat import is_stateless, without_autocast
+from keras_attn_zoo.support.compat import stateless_scope
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
-_INSIDE = contextvars.ContextVar("inside", default=False)
+
+class _Again(keras.StatelessScope):
+    """The scope of a layer that will be computed again, and with it those inside."""
 
 
 class Rematerialized(keras.layers.Layer):
@@ -25,7 +27,7 @@ class Rematerialized(keras.layers.Layer):
 
     def rematerialized_call(self, layer_call: Callable, *args: Any, **kwargs: Any) -> Callable:
         """Return the call of a scope; `args` and `kwargs` are those it will be called with."""
-        if _INSIDE.get():
+        if _is_computed_again():
             return layer_call
         given = dict(inspect.signature(layer_call).bind(*args, **kwargs).arguments)
         leaves = tree.flatten(given)
@@ -34,13 +36,12 @@ class Rematerialized(keras.layers.Layer):
         state = self._given_state()
         # What is set around the call, such as whose scores are read, is no longer set in the backward pass.
         around = contextvars.copy_context()
-        around.run(_INSIDE.set, True)
 
         def run(*tensors):
             filled = list(leaves)
             for place, tensor in zip(places, tensors, strict=True):
                 filled[place] = tensor
-            with keras.StatelessScope(state, collect_losses=True) as scope:
+            with _Again(state, collect_losses=True) as scope:
                 before = {id(v): scope.get_current_value(v) for v in self.variables}
                 found = around.copy().run(layer_call, **tree.pack_sequence_as(given, filled))
             changed[:] = [v for v in self.variables if scope.get_current_value(v) is not before[id(v)]]
@@ -61,14 +62,21 @@ class Rematerialized(keras.layers.Layer):
 
     def _given_state(self):
         """The values that a call begins with: of random states and, in a stateless scope, of weights too."""
-        weights = {id(v) for v in self.weights}
-        with without_autocast():
-            # Copies: PyTorch would change the state in place before it is read again.
-            return [
-                (v, v.value if id(v) in weights else v.value * 1)
-                for v in self.variables
-                if id(v) not in weights or is_stateless()
-            ]
+        weights, scope = {id(v) for v in self.weights}, stateless_scope()
+        # Copies: PyTorch would change the state in place before it is read again.
+        state = [(v, v.value * 1) for v in self.variables if id(v) not in weights]
+        if scope is None:
+            return state
+        # Of the scope: `v.value` would be cast to the type in which the layer computes.
+        known = [(v, scope.get_current_value(v)) for v in self.weights]
+        return state + [(v, value) for v, value in known if value is not None]
+
+
+def _is_computed_again():
+    scope = stateless_scope()
+    while scope is not None and not isinstance(scope, _Again):
+        scope = scope.original_scope
+    return scope is not None
 
 
 class RematerializedByLayer:
