@@ -5,8 +5,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from keras_attn_zoo.kernels.processor import bfloat16_instructions, processor_name
 from keras_attn_zoo.support.files import write_text
-from keras_attn_zoo.support.processor import bfloat16_instructions, processor_name
 
 
 def machine(device):

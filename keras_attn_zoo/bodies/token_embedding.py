@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn_zoo import kernels
 from keras_attn_zoo.support.types import Tensor
 
 
@@ -32,8 +33,4 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
         """Embed token ids, or project states onto the vocabulary."""
         if reverse:
             return super().call(inputs, reverse=True)
-        table = ops.cast(self.embeddings, self.compute_dtype)
-        if keras.config.backend() == "tensorflow":
-            # With a product in between, the gradient of the gather is dense.
-            table = table * 1.0
-        return ops.take(table, ops.cast(inputs, "int32"), axis=0)
+        return kernels.rows(ops.cast(self.embeddings, self.compute_dtype), ops.cast(inputs, "int32"))

@@ -5,6 +5,7 @@ environment variable `ATTN_ZOO_KERNELS=portable`, none does.
 """
 
 from keras_attn_zoo.kernels.known_weights import PreparedWeight, inference, is_inference, is_repeating
+from keras_attn_zoo.kernels.portable.embeddings import rows
 from keras_attn_zoo.kernels.portable.expanded_pairs import pair_recurrence, with_pair
 from keras_attn_zoo.kernels.portable.fused_attention import fused_contexts
 from keras_attn_zoo.kernels.portable.label_losses import is_largest, of_labels, smoothed, token_losses
@@ -30,6 +31,7 @@ from keras_attn_zoo.kernels.portable.noise import dropout
 from keras_attn_zoo.kernels.portable.search_steps import chunk_sizes, parallel_batches, top_k
 from keras_attn_zoo.kernels.portable.sparse_normalizers import entmax15, sparsemax
 from keras_attn_zoo.kernels.portable.updates import AdamStep, adam, is_replica
+from keras_attn_zoo.kernels.processor import is_faster_in_bfloat16
 from keras_attn_zoo.kernels.written_gradients import recomputed
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "guarded_log_normalizer",
     "inference",
     "int8_linear",
+    "is_faster_in_bfloat16",
     "is_inference",
     "is_largest",
     "is_repeating",
@@ -64,6 +67,7 @@ __all__ = [
     "parallel_batches",
     "preparation",
     "recomputed",
+    "rows",
     "scan",
     "smoothed",
     "sparsemax",

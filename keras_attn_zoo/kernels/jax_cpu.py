@@ -16,10 +16,10 @@ from keras_attn_zoo.kernels.known_weights import (
 )
 from keras_attn_zoo.kernels.portable import linear_maps
 from keras_attn_zoo.kernels.portable.linear_maps import as_matrix, scaled_back
+from keras_attn_zoo.kernels.processor import has_amx_int8, has_avx512, has_avx512_vnni, is_amd, is_intel
 from keras_attn_zoo.kernels.table import plain
 from keras_attn_zoo.kernels.written_gradients import custom_gradient
 from keras_attn_zoo.support.compat import stateless_scope
-from keras_attn_zoo.support.processor import has_amx_int8, has_avx512, has_avx512_vnni, is_amd, is_intel
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # Products in bfloat16. XLA converts both factors to float32 first, unless the sum is one of float32 and rows stand in

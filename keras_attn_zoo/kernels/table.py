@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import keras
 
+from keras_attn_zoo.kernels.processor import is_jax_on_cpu
 from keras_attn_zoo.support.compat import is_transformed_by_torch
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.processor import is_jax_on_cpu
 
 KERNELS = "ATTN_ZOO_KERNELS"
 CHOICES = ("fastest", "portable")
@@ -82,6 +82,7 @@ FORMS: dict[str, tuple[Form, ...]] = {
     "scan": (Form(is_tensorflow, "tensorflow_forms:scan", needed=True), Form(is_jax_on_cpu, "jax_cpu:scan")),
     "write": (Form(is_tensorflow, "tensorflow_forms:write", needed=True),),
     "first": (Form(is_jax, "jax_forms:first", needed=True),),
+    "rows": (Form(is_tensorflow, "tensorflow_forms:rows", needed=True),),
     "at_most": (Form(is_tensorflow, "tensorflow_forms:at_most", needed=True),),
     "dropout": (
         Form(is_jax, "jax_forms:dropout"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import keras
 from keras import ops, tree
 
-from keras_attn_zoo.kernels.portable import loops, noise
+from keras_attn_zoo.kernels.portable import embeddings, loops, noise
 from keras_attn_zoo.kernels.portable.updates import AdamStep
 from keras_attn_zoo.kernels.table import plain
 from keras_attn_zoo.support.types import Tensor, TensorTree
@@ -60,6 +60,11 @@ def write(array: Tensor, update: Tensor, index: int | Tensor, axis: int) -> Tens
     """Return `array` with `update` written at an index, by a choice: `ops.slice_update` has no gradient."""
     places = ops.arange(array.shape[axis]) == index
     return ops.where(ops.reshape(places, [-1 if i == axis else 1 for i in range(len(array.shape))]), update, array)
+
+
+def rows(table: Tensor, ids: Tensor) -> Tensor:
+    """Return rows with a product in between: the gradient of the table is then dense, as an optimizer needs it."""
+    return plain(embeddings.rows)(table * 1.0, ids)
 
 
 def at_most(length: int | Tensor, bound: int, message: str) -> int | Tensor:

@@ -7,7 +7,7 @@ import keras
 from keras_attn_zoo.bodies.schema import BODIES
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.processor import machine_bytes
+from keras_attn_zoo.support.machine_memory import machine_bytes
 from keras_attn_zoo.training.progress import parameter_count
 
 _FLOAT = 4

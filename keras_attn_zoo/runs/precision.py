@@ -2,11 +2,9 @@
 
 import logging
 
-import keras
-
 from keras_attn_zoo.devices import agreed
+from keras_attn_zoo.kernels import is_faster_in_bfloat16
 from keras_attn_zoo.runs.memory import on_cpu
-from keras_attn_zoo.support.processor import is_faster_in_bfloat16
 
 _LOG = logging.getLogger(__name__)
 # Weights are float32 under both policies, and so is whatever has to be exact.
@@ -41,7 +39,7 @@ def resolve(precision: str) -> str:
 def _suitable():
     """The precision that is faster here, and the reason in words."""
     if not on_cpu():
-        return "bfloat16", f"{keras.config.backend()} runs on an accelerator"
+        return "bfloat16", "on an accelerator"
     if is_faster_in_bfloat16():
         return "bfloat16", "this CPU multiplies it faster than float32"
     return "float32", "this CPU does not multiply bfloat16 faster"

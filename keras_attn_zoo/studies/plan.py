@@ -36,7 +36,7 @@ from keras_attn_zoo.studies.comparison import Run
 from keras_attn_zoo.studies.tabular import markdown_table
 from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.files import PathLike
-from keras_attn_zoo.support.processor import machine_bytes
+from keras_attn_zoo.support.machine_memory import machine_bytes
 from keras_attn_zoo.support.types import Logs
 from keras_attn_zoo.training.progress import clock_time, parameter_count
 from keras_attn_zoo.training.resumable_state import saved_progress

@@ -15,19 +15,15 @@ from keras_attn_zoo.support import caches
 from keras_attn_zoo.support.compat import without_dynamo
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import shown
-from keras_attn_zoo.support.processor import has_avx512, is_amd, is_intel
 
 # What a command spends its time on, and the backends in the order of their speed at it on a CPU, see
 # docs/reference/speed.md.
 FASTEST = {
-    "training": ("tensorflow", "jax", "torch"),
-    "training RNNs": ("jax", "tensorflow", "torch"),
+    "training": ("jax", "tensorflow", "torch"),
     "search": ("jax", "tensorflow", "torch"),
     # Two backends compile, which takes longer than the steps.
     "few steps": ("torch", "tensorflow", "jax"),
 }
-# On Intel's processors with AVX-512, and on AMD's without it, the order differs.
-_FASTEST_ELSEWHERE = {"training": ("jax", "tensorflow", "torch")}
 BACKENDS = tuple(sorted(FASTEST["search"]))
 # glibc's options, by its numbers: how many arrays may come from the system one by one, how much may lie free (-1:
 # anything), how many heaps threads have.
@@ -176,9 +172,7 @@ def take_installed_backend() -> None:
 
 def _installed(job):
     """The installed backends, the fastest at a job first."""
-    elsewhere = is_intel() if has_avx512() else is_amd()
-    order = {**FASTEST, **_FASTEST_ELSEWHERE}[job] if elsewhere else FASTEST[job]
-    return [backend for backend in order if importlib.util.find_spec(backend) is not None]
+    return [backend for backend in FASTEST[job] if importlib.util.find_spec(backend) is not None]
 
 
 def import_keras(hub: bool = False) -> None:

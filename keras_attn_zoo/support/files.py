@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.processor import machine_bytes
+from keras_attn_zoo.support.machine_memory import machine_bytes
 
 # Linux follows this many links before it reports a loop.
 _MOST_LINKS = 40

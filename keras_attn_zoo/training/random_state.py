@@ -8,16 +8,16 @@ import keras
 import numpy as np
 
 from keras_attn_zoo.devices import current
-from keras_attn_zoo.support.processor import is_tensorflow_on_cpu
 from keras_attn_zoo.support.types import Logs
 
 
 def make_deterministic() -> None:
     """Make the same seed produce the same numbers on a CPU, to the last bit."""
-    if is_tensorflow_on_cpu():
+    if keras.config.backend() == "tensorflow":
         import tensorflow as tf
 
-        tf.config.experimental.enable_op_determinism()
+        if not tf.config.list_physical_devices("GPU"):
+            tf.config.experimental.enable_op_determinism()
 
 
 def get_random_state() -> dict[str, np.ndarray]:

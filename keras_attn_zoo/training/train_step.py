@@ -118,8 +118,9 @@ class PerTokenTraining(WholeVariables, BuiltForReplicas):
 
     def build_for_replicas(self) -> bool:
         """Build the optimizer if several devices share the batches; return whether they do."""
-        if current() is not None and not self.optimizer.built:
-            self.optimizer.build(self.trainable_variables)
+        model: Any = self
+        if current() is not None and not model.optimizer.built:
+            model.optimizer.build(model.trainable_variables)
         return current() is not None
 
     # The mathematics, once for all backends.

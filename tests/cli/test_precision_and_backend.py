@@ -14,9 +14,10 @@ from keras_attn_zoo import cli
 from keras_attn_zoo.cli import build_parser, guard, run_comparison
 from keras_attn_zoo.cli.options import resumed, settings_from_options
 from keras_attn_zoo.cli.parser import Parser
+from keras_attn_zoo.kernels import processor
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.studies.comparison import Entry, Recipe
-from keras_attn_zoo.support import backends, processor
+from keras_attn_zoo.support import backends
 from keras_attn_zoo.support.errors import UserError
 from tests.tiny_run import TINY
 

@@ -6,12 +6,11 @@ import pytest
 from keras import ops
 from keras.quantizers import AbsMaxQuantizer, Int8QuantizationConfig
 
-from keras_attn_zoo.kernels import jax_cpu
+from keras_attn_zoo.kernels import jax_cpu, processor
 from keras_attn_zoo.kernels.jax_cpu import unsigned_product
 from keras_attn_zoo.kernels.known_weights import inference
 from keras_attn_zoo.layers.base.dense import Dense
 from keras_attn_zoo.layers.base.heads import HeadMerge, HeadProjection
-from keras_attn_zoo.support import processor
 from tests.layers.calls import BACKEND, compiled
 
 pytestmark = pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")

@@ -4,10 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.kernels import PreparedWeight, inference, jax_cpu
+from keras_attn_zoo.kernels import PreparedWeight, inference, jax_cpu, processor
 from keras_attn_zoo.layers.base.dense import Dense
 from keras_attn_zoo.layers.base.heads import HeadMerge, HeadProjection
-from keras_attn_zoo.support import processor
 from tests.layers.calls import BACKEND, compiled
 
 pytestmark = pytest.mark.skipif(BACKEND != "jax", reason="of JAX alone")

@@ -57,7 +57,7 @@ def test_portable_leaves_what_a_backend_needs(portable):
         return found.__module__.removeprefix("keras_attn_zoo.kernels.")
 
     found = {name for name in table.FORMS if not place(name).startswith("portable.")}
-    needed = {"tensorflow": {"scan", "write", "at_most", "is_replica"}, "jax": {"first"}, "torch": {"dropout"}}
+    needed = {"tensorflow": {"scan", "write", "at_most", "is_replica", "rows"}, "jax": {"first"}, "torch": {"dropout"}}
     assert found == needed[BACKEND]
 
 

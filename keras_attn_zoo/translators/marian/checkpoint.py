@@ -16,7 +16,7 @@ from keras_attn_zoo.presets.preset_reading import has_file, preset_file
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.extras import is_installed
 from keras_attn_zoo.support.files import PathLike, check_file, open_output, read_failed, shown
-from keras_attn_zoo.support.processor import machine_bytes
+from keras_attn_zoo.support.machine_memory import machine_bytes
 
 SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"
 # The types that weights are stored in there.

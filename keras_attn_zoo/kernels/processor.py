@@ -1,26 +1,14 @@
-"""What this machine's processor is, as far as Linux tells, whether JAX computes on it, and how much memory there is."""
+"""What this machine's processor is, as far as Linux tells, and whether JAX computes on it."""
 
 import functools
-import os
 import platform
 import re
 from pathlib import Path
 
+import keras
+
 # What Linux calls instructions that multiply bfloat16.
 _BFLOAT16_FLAGS = {"amx_bf16", "avx512_bf16"}
-
-
-def machine_bytes() -> float:
-    """Return the memory of this machine; infinity if unknown.
-
-    Example:
-        >>> machine_bytes() > 1e8
-        True
-    """
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return float("inf")
 
 
 def is_jax_on_cpu() -> bool:
@@ -30,29 +18,11 @@ def is_jax_on_cpu() -> bool:
         >>> is_jax_on_cpu()  # doctest: +SKIP
         True
     """
-    import keras
-
     if keras.config.backend() != "jax":
         return False
     import jax
 
     return jax.default_backend() == "cpu"
-
-
-def is_tensorflow_on_cpu() -> bool:
-    """Return whether Keras computes by TensorFlow, and there is no GPU that it would use.
-
-    Example:
-        >>> is_tensorflow_on_cpu()  # doctest: +SKIP
-        False
-    """
-    import keras
-
-    if keras.config.backend() != "tensorflow":
-        return False
-    import tensorflow as tf
-
-    return not tf.config.list_physical_devices("GPU")
 
 
 def is_intel() -> bool:
