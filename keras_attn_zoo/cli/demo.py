@@ -150,7 +150,7 @@ COMMAND = Command(
     add_arguments,
     run,
     interrupt_hint="Run the demonstration again to resume it.",
-    job="training RNNs",
+    job="training",
     own_backend=lambda options: backend_of_run(options.out / name for name in NAMES),
     resumes=True,
 )

@@ -504,9 +504,3 @@ def own_text(model: PathLike) -> ParallelText:
     if not run.holds_run:
         raise UserError(f"{model} is not a run folder, and so has no test text: give --test SOURCE TARGET.")
     return own_test_text(run, ask)
-
-
-def training_job(systems: Iterable[System | None]) -> str:
-    """Return the job of training systems, see `choose_backend`; None is one that does not exist, as is said later."""
-    only_rnns = all(system is not None and system.body == "rnn" for system in systems)
-    return "training RNNs" if only_rnns else "training"

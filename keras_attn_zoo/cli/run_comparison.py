@@ -30,7 +30,6 @@ from keras_attn_zoo.cli.options import (
     scoring_options,
     settings_from_options,
     task_of,
-    training_job,
 )
 from keras_attn_zoo.cli.parser import Parser, checked
 from keras_attn_zoo.cli.part_failures import format_failure
@@ -125,9 +124,7 @@ def add_comparison_arguments(
     add_precision_argument(parser, None)
     add_override_argument(parser)
     parser.set_defaults(
-        job=lambda options: (
-            "few steps" if options.scale == "smoke" else training_job(map(systems.get, system_names(options)))
-        ),
+        job=lambda options: "few steps" if options.scale == "smoke" else "training",
         own_backend=own_backend,
         usual=default,
         every=list(systems),

@@ -20,7 +20,6 @@ from keras_attn_zoo.cli.options import (
     scoring_options,
     settings_from_options,
     task_of,
-    training_job,
 )
 from keras_attn_zoo.cli.parser import Command, Parser
 from keras_attn_zoo.runs.named_systems import SYSTEMS
@@ -80,7 +79,7 @@ COMMAND = Command(
     add_arguments,
     run,
     interrupt_hint="Continue with --resume.",
-    job=lambda options: training_job([SYSTEMS.get(options.system)]),
+    job="training",
     own_backend=lambda options: backend_of_run([options.run] if options.resume else []),
     resumes=True,
 )
