@@ -95,5 +95,6 @@ def test_the_house_is_counted(tmp_path, monkeypatch):
             "private_names",
         )
     ]
+    counted[-1] = len(counted[-1])
     assert counted == [1, 1, 1, 2]
     assert HOUSE["lines"](kernels) == 6

@@ -40,8 +40,8 @@ _HOSTS = {"kaggle": "www.kaggle.com", "modelscope": "www.modelscope.cn", "gs": "
 
 
 @contextlib.contextmanager
-def downloading(preset: str) -> Iterator[None]:
-    """Download a preset that is not in a folder; if its hub does not answer, use the cached copy.
+def downloading(preset: str) -> Iterator[str]:
+    """Yield what to load a preset from: what was given, or the cached copy if its hub does not answer.
 
     The libraries themselves would try for half a minute per file, and then report that the file does not exist.
 
@@ -53,12 +53,12 @@ def downloading(preset: str) -> Iterator[None]:
             and the cache has no copy.
 
     Example:
-        >>> with downloading("hf://user/preset"):  # doctest: +SKIP
-        ...     get_file("hf://user/preset", "config.json")
+        >>> with downloading("hf://user/preset") as preset:  # doctest: +SKIP
+        ...     get_file(preset, "config.json")
     """
     scheme, separator, address = preset.partition("://")
     if not separator:
-        yield
+        yield preset
         return
     if scheme not in PACKAGES:
         known = ", ".join(f"{name}://" for name in PACKAGES)
@@ -69,16 +69,15 @@ def downloading(preset: str) -> Iterator[None]:
             "kaggle://USER/MODEL/FRAMEWORK/VARIATION/VERSION: check the name."
         )
     _check_package(preset, scheme)
-    with _cache_where_nobody_answers(preset, address) if scheme == "hf" else contextlib.nullcontext():
-        try:
-            yield
-        except Exception as error:
-            names = _kinds(error)
-            if names & _OF_NETWORK:
-                raise UserError(_unreachable(preset, scheme)) from error
-            if "RepositoryNotFoundError" in names or "GatedRepoError" in names:
-                raise UserError(f"{shown(preset)} does not exist or is private: check the name, or log in.") from error
-            raise
+    try:
+        yield _cached_if_nobody_answers(preset, address) if scheme == "hf" else preset
+    except Exception as error:
+        names = _kinds(error)
+        if names & _OF_NETWORK:
+            raise UserError(_unreachable(preset, scheme)) from error
+        if "RepositoryNotFoundError" in names or "GatedRepoError" in names:
+            raise UserError(f"{shown(preset)} does not exist or is private: check the name, or log in.") from error
+        raise
 
 
 def upload(preset: Path, address: str) -> None:
@@ -155,23 +154,17 @@ def _check_package(address, scheme):
         raise UserError(f"{shown(address)} needs the package {package}, which is not installed: {advice}.")
 
 
-@contextlib.contextmanager
-def _cache_where_nobody_answers(preset, address):
-    from huggingface_hub import constants, hf_hub_url, try_to_load_from_cache
+def _cached_if_nobody_answers(preset, address):
+    from huggingface_hub import constants, hf_hub_url, snapshot_download
     from huggingface_hub.utils import HFValidationError, validate_repo_id
 
     try:
         validate_repo_id(address)
     except HFValidationError:
         raise UserError(f"{shown(preset)} is not of the form hf://USER/PRESET: check the name.") from None
-    before = constants.HF_HUB_OFFLINE
-    constants.HF_HUB_OFFLINE = before or not _answers(hf_hub_url(address, "config.json"))
-    try:
-        if constants.HF_HUB_OFFLINE and not isinstance(try_to_load_from_cache(address, "config.json"), str):
-            raise UserError(_unreachable(preset, "hf"))
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
+    if not constants.HF_HUB_OFFLINE and _answers(hf_hub_url(address, "config.json")):
+        return preset
+    return snapshot_download(address, local_files_only=True)
 
 
 def _answers(url):

@@ -85,7 +85,7 @@ class PresetFiles:
         """
         preset = str(find_preset(preset))
         loads = kwargs.get("load_weights", False)
-        with downloading(preset):
+        with downloading(preset) as preset:
             config = _foreign_config(preset)
             if config is not None:
                 with _in_one_line(preset):

@@ -329,10 +329,15 @@ def _differences(left, right, path):
         yield f"{path}: {shown_value(left)}, now {shown_value(right)}"
 
 
-def environment() -> dict[str, Any]:
-    """Return versions, backend and machine, as plain data."""
+def backend_here() -> str:
+    """Return the backend of this process, as records name it."""
     import keras
 
+    return keras.config.backend()
+
+
+def environment() -> dict[str, Any]:
+    """Return versions, backend and machine, as plain data."""
     versions = {}
     for package in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -341,7 +346,7 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": platform.processor() or platform.machine(),
-        "backend": keras.config.backend(),
+        "backend": backend_here(),
         "packages": versions,
         "command": sys.argv,
     }

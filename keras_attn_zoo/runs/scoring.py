@@ -4,7 +4,6 @@ import logging
 import time
 from typing import Any
 
-import keras
 import numpy as np
 
 from keras_attn_zoo.corpora.parallel_text import ParallelText
@@ -15,7 +14,7 @@ from keras_attn_zoo.evaluation.likelihood import corpus_likelihood, likelihood_s
 from keras_attn_zoo.evaluation.overlap_scores import check_references
 from keras_attn_zoo.evaluation.text_scores import TOKENIZE, score_text
 from keras_attn_zoo.evaluation.timing import CompilationClock
-from keras_attn_zoo.runs.run_folder import RunFolder, translations_checksum
+from keras_attn_zoo.runs.run_folder import RunFolder, backend_here, translations_checksum
 from keras_attn_zoo.runs.tasks import TASKS
 from keras_attn_zoo.runs.word_alignment import LEAVE_OUT, links_of, score_links, sums_of_links
 from keras_attn_zoo.support.files import PathLike, write_json, write_text
@@ -89,7 +88,7 @@ def score_run(
         "translation_compilation_seconds": clock.compilation,
         "training": training,
         "parameters": translator.count_params(),
-        "backend": keras.config.backend(),
+        "backend": backend_here(),
         "precision": translator.compute_dtype,
     }
     translations = "".join(line + "\n" for line in hypotheses)

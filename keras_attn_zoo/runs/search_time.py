@@ -4,15 +4,13 @@ import dataclasses
 import math
 import time
 
-import keras
-
 from keras_attn_zoo.bodies.schema import longest_translation
 from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import grid_batches
 from keras_attn_zoo.evaluation.timing import CompilationClock
 from keras_attn_zoo.runs.preparation import PreparedData, build_translator, compile_translator
-from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.run_folder import RunFolder, backend_here
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.translators.translator import Translator
 
@@ -50,7 +48,7 @@ def scored_search(folder: RunFolder, test: ParallelText, text: EncodedText, syst
     """Return what the search of a run's test text, given encoded too, took under this backend; None without one."""
     search = system.search
     wanted = {
-        "backend": keras.config.backend(),
+        "backend": backend_here(),
         "beams": search.beams,
         "length_penalty": search.length_penalty,
         "search_top_k": search.search_top_k,

@@ -28,7 +28,7 @@ from keras_attn_zoo.runs.preparation import (
     prepare_data,
     training_batches,
 )
-from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.run_folder import RunFolder, backend_here
 from keras_attn_zoo.runs.search_time import SearchTime, encoded, scored_search, target_tokens, timed_search
 from keras_attn_zoo.runs.settings import TrainingSettings
 from keras_attn_zoo.runs.system import System
@@ -147,7 +147,7 @@ def plan_comparison(
     heads = ["run", "state", "steps", "training left", "translation left", "measured on", *_NEEDS]
     return Plan(
         f"{markdown_table(heads, rows)}\n\n"
-        f"- time left: {clock_time(whole)} in all under {keras.config.backend()}, at most: steps, searches, their "
+        f"- time left: {clock_time(whole)} in all under {backend_here()}, at most: steps, searches, their "
         "compilation and, estimated, validation and the scoring of references; pictures come on top\n"
         f"{needed}",
         whole,
@@ -325,7 +325,7 @@ def _logged(folder: RunFolder, steps: list[dict[str, Any]]) -> Speed | None:
     """The speed of a run under this backend by its log, if that has steps beyond those that compile."""
     shapes, clock = {tuple(step["shape"]) for step in steps}, clock_of(steps)
     known = len(clock.unresolved) < len(shapes) and clock.steady > 0
-    if not known or not folder.holds_run or folder.backend() != keras.config.backend():
+    if not known or not folder.holds_run or folder.backend() != backend_here():
         return None
     return Speed(clock.steady / len(steps), clock.compilation_of_one, f"the log of {folder.path.name}")
 

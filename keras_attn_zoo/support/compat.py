@@ -69,11 +69,6 @@ def is_transformed_by_torch() -> bool:
     return torch._C._are_functorch_transforms_active()
 
 
-def add_special_token(tokenizer: Any, token: str, name: str) -> None:
-    """Give a tokenizer of KerasHub a special token, which it looks up in each vocabulary it is given."""
-    tokenizer._add_special_token(token, name)
-
-
 class WithoutTensorFlowOps:
     """Mixin before KerasHub's `SentencePieceTokenizer`: it makes no TensorFlow operation, which would report on the
     terminal each model that normalises text elsewhere."""

@@ -14,7 +14,7 @@ from keras_attn_zoo.data.truecasing import Truecaser
 from keras_attn_zoo.presets.preset_checks import check_file_name
 from keras_attn_zoo.presets.preset_reading import preset_file
 from keras_attn_zoo.presets.saving import PresetFiles
-from keras_attn_zoo.support.compat import WithoutTensorFlowOps, add_special_token
+from keras_attn_zoo.support.compat import WithoutTensorFlowOps
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, read_bytes, shown
 from keras_attn_zoo.support.types import Config
@@ -54,13 +54,23 @@ class TranslationTokenizer(WithoutTensorFlowOps, PresetFiles, keras_hub.tokenize
     ) -> None:
         self.truecaser = truecaser
         self.truecased = truecased or truecaser is not None
-        add_special_token(self, self.start_piece, "start_token")
-        add_special_token(self, "</s>", "end_token")
-        add_special_token(self, "<pad>", "pad_token")
+        self.start_token, self.end_token, self.pad_token = self.special_tokens
         super().__init__(proto=proto, **kwargs)
         check_file_name(self.config_file, "a tokenizer")
         if self.truecased:
             self.file_assets: list[str] = [*self.file_assets, _TRUECASER]
+
+    @property
+    def special_tokens(self) -> list[str]:
+        """The pieces that begin, end and fill up a sentence."""
+        return [self.start_piece, "</s>", "<pad>"]
+
+    @property
+    def special_token_ids(self) -> list[int]:
+        """Their ids; a `ValueError` as long as there is no model."""
+        if self.start_token_id is None:
+            raise ValueError("The tokenizer has no model, and so no ids of special tokens: call `set_proto`.")
+        return [self.start_token_id, self.end_token_id, self.pad_token_id]
 
     def set_proto(self, proto: str | bytes | None) -> None:
         """Set the SentencePiece model, a path or bytes.
@@ -85,10 +95,13 @@ class TranslationTokenizer(WithoutTensorFlowOps, PresetFiles, keras_hub.tokenize
             super().set_proto(proto)
         except Exception as error:
             # SentencePiece raises RuntimeError, TensorFlow, which KerasHub prefers, classes of its own.
-            known = isinstance(error, RuntimeError) or "special token" in str(error)
-            if not known and not type(error).__module__.startswith("tensorflow"):
+            if not isinstance(error, RuntimeError) and not type(error).__module__.startswith("tensorflow"):
                 raise
             raise damaged from error
+        ids = [None if proto is None else self.token_to_id(token) for token in self.special_tokens]
+        if proto is not None and [self.id_to_token(id_) for id_ in ids] != self.special_tokens:
+            raise damaged
+        self.start_token_id, self.end_token_id, self.pad_token_id = ids
         # None as long as there is no model.
         self.subwords: Any = None if proto is None else self._read_model()
 

@@ -1,17 +1,23 @@
 """What the private names of other packages are expected to do: a new release that changes one fails here, by name."""
 
+import importlib
 import pathlib
+import pkgutil
 import re
+import subprocess
+import sys
 
 import keras
 import keras_hub
 import numpy as np
 import pytest
 
+import keras_attn_zoo
 from keras_attn_zoo.layers.base.dense import Dense
 from keras_attn_zoo.support import compat
 from tests import tiny
 
+FOREIGN = ("keras", "keras_hub", "jax", "tensorflow", "torch")
 PACKAGE = pathlib.Path(compat.__file__).parents[1]
 pytestmark = pytest.mark.every_backend
 
@@ -89,14 +95,6 @@ def test_a_stateless_scope_knows_values_that_are_not_cast():
     assert [keras.backend.standardize_dtype(one) for one in layer.seen] == ["float32", "bfloat16"]
 
 
-def test_special_tokens_are_looked_up_in_the_vocabulary():
-    tokenizer = tiny.translator().preprocessor.source_tokenizer
-    assert {"start_token_id", "end_token_id", "pad_token_id"} <= set(dir(tokenizer))
-    assert [tokenizer.pad_token_id, tokenizer.start_token_id, tokenizer.end_token_id] == [0, 2, 3]
-    compat.add_special_token(tokenizer, "<unk>", "mask_token")
-    assert tokenizer.mask_token_id == 1
-
-
 def test_no_tensorflow_operation_is_made_of_a_model():
     base = keras_hub.tokenizers.SentencePieceTokenizer
     assert "_set_proto_tf" in vars(base)
@@ -119,6 +117,45 @@ def test_code_that_torch_func_transforms_is_noticed():
     assert seen == [True] and not compat.is_transformed_by_torch()
 
 
+class Kept(compat.WholeVariables, compat.BuiltForReplicas, keras.Sequential):
+    called = ()
+
+    def build_for_replicas(self):
+        self.called = (*self.called, "tensorflow")
+        return False
+
+    def _make_function(self, *args, **kwargs):
+        self.called = (*self.called, "jax")
+        return super()._make_function(*args, **kwargs)
+
+
+class Ends(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        raise KeyboardInterrupt
+
+
+def test_the_hooks_of_training_are_called():
+    model = Kept([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    (kernel, _), before = model.weights, keras.ops.convert_to_numpy(model.weights[0])
+    with pytest.raises(KeyboardInterrupt), compat.kept_whole(model):
+        model.fit(np.ones((1, 2)), np.ones((1, 1)), callbacks=[Ends()], verbose=0)
+    assert abs(keras.ops.convert_to_numpy(kernel) - before).max() > 0
+    assert set(model.called) == {keras.config.backend()} - {"torch"}
+
+
+@pytest.mark.skipif(keras.config.backend() != "torch", reason="of PyTorch")
+def test_keras_finds_the_stand_in_for_the_compiler():
+    program = (
+        "import sys\nfrom keras_attn_zoo.support import compat\n"
+        "with compat.without_dynamo():\n    import keras\n"
+        "assert 'torch._dynamo' not in sys.modules\n"
+        "print(float(keras.random.uniform((), seed=keras.random.SeedGenerator(1))) < 1, 'torch._dynamo' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert said == "True True\n"
+
+
 PRIVATE = re.compile(
     r"keras\.src|keras_hub\.src|jax\._src|tensorflow\.python|torch\._C|(?<!self)(?<!cls)\._(flatten_layers|tracker)\b"
 )
@@ -128,3 +165,19 @@ PRIVATE = re.compile(
 def test_insides_of_other_packages_are_imported_in_one_file():
     found = {path.name for path in PACKAGE.rglob("*.py") if PRIVATE.search(path.read_text(encoding="utf-8"))}
     assert found == {"compat.py"}
+
+
+@pytest.mark.one_backend
+def test_only_compat_overrides_private_methods_of_other_packages():
+    found = []
+    for module in pkgutil.walk_packages(keras_attn_zoo.__path__, "keras_attn_zoo."):
+        # What divides a batch among replicas is of TensorFlow.
+        if module.name.endswith(("__main__", ".replicas")):
+            continue
+        for one in vars(importlib.import_module(module.name)).values():
+            if not isinstance(one, type) or one.__module__ != module.name:
+                continue
+            foreign = [base for base in one.__mro__ if base.__module__.partition(".")[0] in FOREIGN]
+            private = {name for name in vars(one) if re.match("_[^_]", name)}
+            found += [(one.__name__, name) for base in foreign for name in private & vars(base).keys()]
+    assert not found

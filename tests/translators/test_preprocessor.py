@@ -7,7 +7,7 @@ import pytest
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.data.truncation import Truncation
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.translators import TranslationPreprocessor
+from keras_attn_zoo.translators import TranslationPreprocessor, TranslationTokenizer
 from keras_attn_zoo.translators.transformer_translator import TransformerPreprocessor
 from tests import tiny
 
@@ -121,3 +121,13 @@ def test_config_round_trip(joint):
     assert (second.encoder_sequence_length, second.decoder_sequence_length) == (24, 24)
     assert second.source_tokenizer.config_file == first.source_tokenizer.config_file
     assert keras.layers.serialize(second) == keras.layers.serialize(first)
+
+
+def test_special_tokens_are_those_of_the_model():
+    tokenizer = tiny.tokenizer("source")
+    assert tokenizer.special_tokens == [tokenizer.start_token, tokenizer.end_token, tokenizer.pad_token]
+    assert [tokenizer.get_vocabulary()[one] for one in tokenizer.special_token_ids] == ["<s>", "</s>", "<pad>"]
+    tokenizer = TranslationTokenizer()
+    assert tokenizer.start_token_id is None
+    with pytest.raises(ValueError, match="no model"):
+        tokenizer.special_token_ids  # noqa: B018
