@@ -141,7 +141,7 @@ def test_the_hooks_of_training_are_called():
     with pytest.raises(KeyboardInterrupt), compat.kept_whole(model):
         model.fit(np.ones((1, 2)), np.ones((1, 1)), callbacks=[Ends()], verbose=0)
     assert abs(keras.ops.convert_to_numpy(kernel) - before).max() > 0
-    assert set(model.called) == {keras.config.backend()} - {"torch"}
+    assert keras.config.backend() in (*model.called, "torch")
 
 
 @pytest.mark.skipif(keras.config.backend() != "torch", reason="of PyTorch")
