@@ -36,7 +36,7 @@ def measure(folder, recipe, options):
     from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
     from keras_attn_zoo.evaluation.text_scores import score_text
     from keras_attn_zoo.runs.loading import load_translator
-    from keras_attn_zoo.support.processor import processor_name
+    from keras_attn_zoo.kernels.processor import processor_name
 
     translator = load_translator(folder)
     search = translator.search_settings
