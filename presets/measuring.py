@@ -35,8 +35,8 @@ def measure(folder, recipe, options):
     from keras_attn_zoo.data.text_files import TSVFile
     from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
     from keras_attn_zoo.evaluation.text_scores import score_text
-    from keras_attn_zoo.runs.loading import load_translator
     from keras_attn_zoo.kernels.processor import processor_name
+    from keras_attn_zoo.runs.loading import load_translator
 
     translator = load_translator(folder)
     search = translator.search_settings
