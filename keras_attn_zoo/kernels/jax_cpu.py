@@ -191,12 +191,12 @@ def fast_columns(rows: int) -> int:
 
 
 def preparation(compute_dtype: str, in_int8: bool, rows: int | None) -> str | None:
-    """Return "transposed" for small batches that gain from it, "floating" where products of integers are slow."""
+    """Return "transposed" for small batches that gain from it, "dequantized" where products of integers are slow."""
     if in_int8 and not (compute_dtype == "float32" and integers_are_slow()):
         return None
     if rows is not None and gains_from_transposing(compute_dtype, rows):
         return "transposed"
-    return "floating" if in_int8 else None
+    return "dequantized" if in_int8 else None
 
 
 def master_weight(weight: keras.Variable | Tensor, compute_dtype: str) -> Tensor:

@@ -1,6 +1,6 @@
-"""Adam in one pass over weights and moments."""
+"""Adam in one pass over weights and moments, and the norm by which it clips gradients."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
@@ -8,7 +8,6 @@ from keras import ops
 
 from keras_attn_zoo import kernels
 from keras_attn_zoo.support.types import Tensor
-from keras_attn_zoo.training.gradient_norm import global_norm
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -103,3 +102,16 @@ class _Moments:
 
     def __init__(self):
         self.of: dict[int, dict[str | None, keras.Variable]] = {}
+
+
+def global_norm(gradients: Iterable[Tensor | None]) -> Tensor:
+    """Return √Σ g² over all gradients, in float32.
+
+    Args:
+        gradients: tensors; None for a weight that has no gradient.
+
+    Example:
+        >>> global_norm([keras.ops.array([3.0, 0.0]), None, keras.ops.array([4.0])])  # 5.0
+    """
+    exact = [ops.cast(x, "float32") for x in gradients if x is not None]
+    return ops.sqrt(sum((ops.sum(ops.square(x)) for x in exact), ops.zeros(())))

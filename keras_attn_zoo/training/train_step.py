@@ -10,8 +10,7 @@ from keras_attn_zoo.devices import current
 from keras_attn_zoo.support.compat import BuiltForReplicas, WholeVariables, layers_of
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.types import Tensor, TensorTree
-from keras_attn_zoo.training.adam import Adam
-from keras_attn_zoo.training.gradient_norm import global_norm
+from keras_attn_zoo.training.adam import Adam, global_norm
 from keras_attn_zoo.training.token_loss import token_losses, weighted_sums
 
 
@@ -195,7 +194,7 @@ def _add(left, right):
     return keras.tree.map_structure(lambda a, b: None if a is None else a + b, left, right)
 
 
-def _is_at_once(parts):
+def _is_one_part(parts):
     """Whether a batch is one part, on one device: then its tokens are known before the gradient.
 
     To divide the loss by them costs nothing, to divide all gradients a pass over them.
@@ -203,9 +202,9 @@ def _is_at_once(parts):
     return len(parts) == 1 and current() is None
 
 
-def _objective(sums, at_once):
+def _objective(sums, is_one_part):
     """Return what is differentiated: the mean per token, or its sum over the tokens of a part."""
-    return sums["loss"] / ops.maximum(sums["tokens"], 1.0) if at_once else sums["loss"]
+    return sums["loss"] / ops.maximum(sums["tokens"], 1.0) if is_one_part else sums["loss"]
 
 
 def _per_token(gradients, sums):
@@ -232,11 +231,11 @@ def _jax_train_step(model, state, data):
 
     trainable, non_trainable, optimizer_variables, metrics_variables = state
     total, parts = None, model._parts(data)
-    at_once = _is_at_once(parts)
+    is_one_part = _is_one_part(parts)
 
     def objective(*arguments):
         sums, non_trainable = _jax_sums(model, *arguments, training=True)
-        return _objective(sums, at_once), (sums, non_trainable)
+        return _objective(sums, is_one_part), (sums, non_trainable)
 
     for part in parts:
         (_, (sums, non_trainable)), gradients = jax.value_and_grad(objective, has_aux=True)(
@@ -244,7 +243,7 @@ def _jax_train_step(model, state, data):
         )
         total = (sums, gradients) if total is None else _add(total, (sums, gradients))
     sums, gradients = total
-    if not at_once:
+    if not is_one_part:
         gradients = _per_token(gradients, sums)
     norm = global_norm(gradients)
     trainable, optimizer_variables = model.optimizer.stateless_apply(optimizer_variables, gradients, trainable)
@@ -284,17 +283,17 @@ def _tensorflow_train_step(model, data):
     import tensorflow as tf
 
     total, parts = None, model._parts(data)
-    at_once = _is_at_once(parts)
+    is_one_part = _is_one_part(parts)
     for x, y, weights in parts:
         with tf.GradientTape() as tape:
             sums = model._sums(x, y, weights, training=True)
-            objective = _objective(sums, at_once)
+            objective = _objective(sums, is_one_part)
         gradients = tape.gradient(objective, [v.value for v in model.trainable_variables])
         gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
         total = (sums, gradients) if total is None else _add(total, (sums, gradients))
     sums, gradients = total
     whole, gradients = _of_all_devices(sums, gradients)
-    if not at_once:
+    if not is_one_part:
         gradients = _per_token(gradients, whole)
     norm = _apply(model.optimizer, gradients, model.trainable_variables)
     return model._update_metrics(sums, norm, whole)
@@ -305,17 +304,17 @@ def _torch_train_step(model, data):
 
     model.zero_grad()
     total, parts = None, model._parts(data)
-    at_once = _is_at_once(parts)
+    is_one_part = _is_one_part(parts)
     variables = list(model.trainable_variables)
     for x, y, weights in parts:
         sums = model._sums(x, y, weights, training=True)
         if variables:
-            _objective(sums, at_once).backward()
+            _objective(sums, is_one_part).backward()
         sums = {name: value.detach() for name, value in sums.items()}
         total = sums if total is None else _add(total, sums)
     with torch.no_grad():
         total, gradients = _of_all_devices(total, [v.value.grad for v in variables])
-        if not at_once:
+        if not is_one_part:
             gradients = _per_token(gradients, total)
         norm = _apply(model.optimizer, gradients, variables)
         return model._update_metrics(total, norm)

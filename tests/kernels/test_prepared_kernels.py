@@ -94,7 +94,7 @@ def test_a_prepared_kernel_is_that_of_the_layer(kind, gains):
         kernel = keras.ops.convert_to_numpy(layer.stored_kernel).reshape(WIDTH, -1)
         assert layer.preparation(rows=None) is None and layer.preparation(rows=500) is None
         assert layer.preparation(rows=8) == "transposed"
-        for how, wanted in (("transposed", kernel.T), ("floating", kernel)):
+        for how, wanted in (("transposed", kernel.T), ("dequantized", kernel)):
             matrix, transposed = layer.prepared_kernel(how)
             assert transposed == (how == "transposed")
             assert keras.backend.standardize_dtype(matrix.dtype) == layer.compute_dtype
@@ -120,7 +120,7 @@ def test_on_which_processors_integers_are_slow(monkeypatch):
         description = f"vendor_id\t: {vendor}\nflags\t\t: {flags}\n"
         monkeypatch.setattr(processor, "_description", lambda description=description: description)
         assert jax_cpu.integers_are_slow() is slow, description
-        assert {layer.preparation(rows=None) for layer in integers} == {"floating" if slow else None}, description
+        assert {layer.preparation(rows=None) for layer in integers} == {"dequantized" if slow else None}, description
         assert {layer.preparation(rows) for layer in adapted for rows in (None, 8)} == {None}, description
         assert {layer.preparation(rows=None) for layer in plain} == {None}, description
 
@@ -131,9 +131,9 @@ def test_a_kernel_of_int8_is_read_in_floating_point_where_integers_are_slow(rows
     for layer, shape in maps("float32"):
         x = np.random.default_rng(0).normal(size=(rows, *shape)).astype("float32")
         layer.quantize("int8")
-        whole = keras.ops.convert_to_numpy(layer.prepared_kernel("floating").matrix).astype("float64")
+        whole = keras.ops.convert_to_numpy(layer.prepared_kernel("dequantized").matrix).astype("float64")
         exact = x.reshape(rows, -1).astype("float64") @ whole + 1
-        for how in ("floating", "transposed"):
+        for how in ("dequantized", "transposed"):
             kept = {id(layer.stored_kernel): layer.prepared_kernel(how)}
 
             def run(x, layer=layer, kept=kept):

@@ -87,7 +87,7 @@ def take_kernels(plain, quantized):
         if isinstance(layer, OutputProjection):
             layer.kernel.assign(of_int8[layer.path].kernel)
         elif layer.path in of_int8:
-            kernel = of_int8[layer.path].prepared_kernel("floating").matrix
+            kernel = of_int8[layer.path].prepared_kernel("dequantized").matrix
             layer.stored_kernel.assign(keras.ops.reshape(kernel, layer.stored_kernel.shape))
 
 

@@ -238,7 +238,7 @@ def test_int8(layer, report):
         assert not int8().projections[layer]
         pytest.skip(WITHOUT_PROJECTIONS[layer])
     assert int8().projections[layer]
-    kinds = {x.path: keras.backend.standardize_dtype(x.stored_kernel.dtype) for x in int8().projections[layer]}
+    kinds = {x.path: keras.backend.standardize_dtype(x.kernel.dtype) for x in int8().projections[layer]}
     # The transition of recurrent attention is part of a softmax: float32 whatever a policy says.
     assert [path for path, kind in kinds.items() if kind != "int8"] == [
         x for x in kinds if x.endswith("transition/dense")

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.training.adam import Adam
-from keras_attn_zoo.training.gradient_norm import global_norm as norm_of_tensors
+from keras_attn_zoo.training.adam import global_norm as norm_of_tensors
 from tests.training.toy import fit_once, global_norm, toy, toy_batch, toy_gradients, weights_of
 
 

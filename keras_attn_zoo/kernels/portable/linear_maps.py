@@ -83,7 +83,7 @@ def scaled_back(
 
 @operation
 def preparation(compute_dtype: str, in_int8: bool, rows: int | None) -> str | None:
-    """Return what products of inference gain from: a kernel "transposed", or "floating", of one in int8; else None.
+    """Return what products of inference gain from: a kernel "transposed", or "dequantized", of one in int8; else None.
 
     Args:
         compute_dtype: the type of the factors.
