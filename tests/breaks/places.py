@@ -215,6 +215,20 @@ BROKEN = {
     ],
     "kernels/tensorflow_forms.py": [
         (
+            "Adam corrects the second moment by the first one's rate",
+            "scale",
+            "beta2_power=tf.pow(tf.cast(numbers.beta_2,",
+            "beta2_power=tf.pow(tf.cast(numbers.beta_1,",
+            "tensorflow",
+        ),
+        (
+            "the gradient of an embedding is sparse",
+            "gradient",
+            "plain(embeddings.rows)(table * 1.0, ids)",
+            "plain(embeddings.rows)(table, ids)",
+            "tensorflow",
+        ),
+        (
             "reverse scan under TensorFlow runs forward",
             "gradient",
             "return length - 1 - index if reverse else index",
@@ -230,6 +244,70 @@ BROKEN = {
         ),
     ],
     "kernels/jax_cpu.py": [
+        (
+            "products of bfloat16 are summed in bfloat16",
+            "cast",
+            'dot_general(barrier(x), kernel, axes, preferred_element_type="float32")',
+            "dot_general(barrier(x), kernel, axes)",
+            "jax",
+        ),
+        ("the bias of a product has no gradient", "gradient", "upstream)[0],", "upstream)[0] * 0,", "jax"),
+        (
+            "the gradient of a wide kernel has the wrong sign",
+            "gradient",
+            "return ops.transpose(product_in_float32(transposed_in_memory(delta), x))",
+            "return -ops.transpose(product_in_float32(transposed_in_memory(delta), x))",
+            "jax",
+        ),
+        (
+            "a weight that a loop uses twice has the gradient of its last use",
+            "gradient",
+            "of_weights[use.place] += ops.cast",
+            "of_weights[use.place] = ops.cast",
+            "jax",
+        ),
+        (
+            "a reverse loop in training runs forward",
+            "state",
+            "(beside, inputs), reverse=reverse)",
+            "(beside, inputs))",
+            "jax",
+        ),
+        (
+            "products of a loop pass no gradient to their input",
+            "gradient",
+            "return ops.cast(of_x, kind), ops.zeros_like(kernel), delta",
+            "return 0 * ops.cast(of_x, kind), ops.zeros_like(kernel), delta",
+            "jax",
+        ),
+        (
+            "a transposed kernel is taken for the kernel",
+            "state",
+            "kernel, transposed = known\n",
+            "kernel, transposed = ops.reshape(known.matrix, (width, -1)), False\n",
+            "jax",
+        ),
+        (
+            "a kernel of int8 in floating point loses its bias",
+            "scale",
+            "return linear(x, weight, bias, compute_dtype=compute_dtype)",
+            "return linear(x, weight, None, compute_dtype=compute_dtype)",
+            "jax",
+        ),
+        (
+            "the last chunk of a cache reaches beyond its end",
+            "state",
+            "[min(size, length - start) for",
+            "[size for",
+            "jax",
+        ),
+        (
+            "of equal tokens, the first is not the best",
+            "state",
+            "places = ops.sort(blocks, axis=-1)[..., None]",
+            "places = ops.flip(ops.sort(blocks, axis=-1), axis=-1)[..., None]",
+            "jax",
+        ),
         ("rows added to a small batch stay", "state", "barrier(columns))))[:rows]", "barrier(columns))))", "jax"),
         (
             "products of unsigned integers keep their shift",
@@ -277,7 +355,36 @@ BROKEN = {
             "return refined",
         ),
     ],
+    "kernels/torch_forms.py": [
+        (
+            "Adam adds ε before the correction",
+            "scale",
+            "eps=numbers.epsilon / (1 - numbers.beta_2**step) ** 0.5,",
+            "eps=numbers.epsilon,",
+        ),
+        ("Adam multiplies by what it should divide by", "scale", "1.0 / factor,", "factor,"),
+        (
+            "masks of a layer are those of another one's next step",
+            "state",
+            "first * 0x9E3779B1 + second",
+            "first + second",
+        ),
+    ],
     "kernels/jax_forms.py": [
+        (
+            "the gradient of the loss forgets what multiplies it",
+            "gradient",
+            "- upstream * target",
+            "- target",
+            "jax",
+        ),
+        (
+            "masks of dropout count up with the seeds",
+            "state",
+            "second = _mix(first ^ seed[1])",
+            "second = seed[1]",
+            "jax",
+        ),
         ("dropout does not scale what it keeps", "scale", "x / ops.cast(keep, x.dtype)", "x", "jax"),
     ],
     "layers/local_attention.py": [
