@@ -52,7 +52,7 @@ def corpus_folder(corpus: NamedCorpus) -> Path:
 
 
 def is_here(corpus: NamedCorpus) -> bool:
-    """Whether a corpus is on this machine: downloaded, or all its files put there by hand."""
+    """Return whether a corpus is on this machine: downloaded, or all its files put there by hand."""
     folder = corpus_folder(corpus)
     return kind_of(folder / MANIFEST) is not None or _by_hand(corpus, folder) is not None
 

@@ -54,7 +54,7 @@ def word_count(text: str) -> int:
 
 
 def has_illegal_characters(text: str) -> bool:
-    """Whether a sentence has characters that damaged text has and no other.
+    """Return whether a sentence has characters that damaged text has and no other.
 
     These are control characters except whitespace, private-use characters, noncharacters, and those that
     stand for bytes which could not be decoded: U+FFFD and surrogates.

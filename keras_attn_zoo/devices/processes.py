@@ -159,7 +159,7 @@ class _Worker:
         )
 
     def failure(self):
-        """Why the process has ended; None if it has not, or has done its work."""
+        """Return why the process has ended; None if it has not, or has done its work."""
         status = self._process.poll()
         if not status:
             return None

@@ -10,7 +10,7 @@ from keras_attn_zoo.support.types import Tensor
 
 
 def perplexity(total_nll: float, tokens: int) -> float:
-    """Perplexity of a corpus: the number of equally likely tokens to choose from.
+    """Return the perplexity of a corpus: the number of equally likely tokens to choose from.
 
     Use it on sums over the whole corpus, so that sentences are weighted by their
     number of tokens.
@@ -40,7 +40,7 @@ def perplexity(total_nll: float, tokens: int) -> float:
 
 
 def corpus_likelihood(translations: Iterable) -> dict[str, float]:
-    """Likelihood of a corpus, from the log-probabilities of its tokens.
+    """Return the likelihood of a corpus, from the log-probabilities of its tokens.
 
     Use it on the result of `Translator.score`. All figures are per real target token, so that sentences are weighted
     by their number of tokens.
@@ -86,7 +86,7 @@ def likelihood_sums(translations: Iterable) -> dict[str, list[list[float]]]:
 
 
 def token_accuracy(predicted: Tensor, target: Tensor, mask: Tensor | None = None) -> float:
-    """Share of positions at which the most likely token is the right one.
+    """Return the share of positions at which the most likely token is the right one.
 
     Args:
         predicted: int array of token ids, any shape.

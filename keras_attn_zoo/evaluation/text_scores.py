@@ -80,7 +80,7 @@ class TextScores:
         return "\n".join(str(score) for score in self.metrics.values())
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain dicts, ready for JSON."""
+        """Return everything as plain dicts, ready for JSON."""
         return asdict(self)
 
 
@@ -103,7 +103,7 @@ class SystemComparison:
         return self.systems[system]
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain dicts, ready for JSON."""
+        """Return everything as plain dicts, ready for JSON."""
         return asdict(self)
 
 

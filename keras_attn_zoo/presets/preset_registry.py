@@ -103,7 +103,7 @@ def find_preset(preset: PathLike, deadline: float | None = None) -> str:
 
 
 def names_preset(name: str) -> bool:
-    """Whether a preset is known by a name: a published one, or one in the folder that `ATTN_ZOO_PRESETS` names."""
+    """Return whether a name is a preset's: a published one, or one in the folder that `ATTN_ZOO_PRESETS` names."""
     if name in published():
         return True
     if name in ("", ".", "..") or os.path.basename(name) != name or os.path.isdir(name):
@@ -166,7 +166,7 @@ def local_path(name: str) -> Path | None:
 
 
 def is_preset(folder: Path) -> bool:
-    """Whether a folder holds a preset, whatever is wrong with it."""
+    """Return whether a folder holds a preset, whatever is wrong with it."""
     return os.path.isfile(folder / "config.json")
 
 
@@ -246,7 +246,7 @@ def _alone(name, deadline):
 
 
 def is_published(name: str, folder: PathLike) -> bool:
-    """Whether the files in a folder are those of a published preset."""
+    """Return whether the files in a folder are those of a published preset."""
     try:
         check_published(name, folder)
     except UserError:

@@ -78,7 +78,7 @@ def quantized(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def holds_int8(path: PathLike) -> bool:
-    """Whether a weight file needs `expanded` to read it.
+    """Return whether a weight file needs `expanded` to read it.
 
     Raises:
         UserError: it is stored in another way than those of `STORAGES`.
@@ -139,7 +139,7 @@ def _of_bfloat16(item):
 
 
 def is_weight(name: str, item: Any) -> bool:
-    """Whether an item of a weight file is a weight, and neither a group nor a scale."""
+    """Return whether an item of a weight file is a weight, and neither a group nor a scale."""
     return isinstance(item, h5py.Dataset) and name.split("/")[0] != SCALES
 
 

@@ -96,7 +96,7 @@ def _question(run, description):
 
 
 def is_description(description: Any) -> bool:
-    """Whether plain data is a description written by one of the functions of this module."""
+    """Return whether plain data is a description written by one of the functions of this module."""
     if not isinstance(description, dict):
         return False
     if "generated" in description:

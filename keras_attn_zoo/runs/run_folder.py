@@ -122,11 +122,11 @@ class RunFolder:
                 remove_partials(self.path / part)
 
     def hypotheses(self, name: str) -> Path:
-        """File of the translations of a test set."""
+        """Return the file of the translations of a test set."""
         return self._file("hypotheses", name, ".txt")
 
     def references(self, name: str) -> Path:
-        """File of the given translations of a test set; of several for a sentence, tab-separated."""
+        """Return the file of the given translations of a test set; of several for a sentence, tab-separated."""
         return self._file("references", name, ".txt")
 
     def read_translations(self, name: str) -> tuple[list[str], list[list[str]]]:
@@ -161,15 +161,15 @@ class RunFolder:
         return True
 
     def alignment(self, name: str) -> Path:
-        """File of the word alignments of a test set."""
+        """Return the file of the word alignments of a test set."""
         return self._file("alignments", name, ".align")
 
     def sentence_sums(self, name: str) -> Path:
-        """File of what scores of a test set are ratios of, sentence by sentence."""
+        """Return the file of what scores of a test set are ratios of, sentence by sentence."""
         return self._file("sentence_sums", name, ".json")
 
     def picture(self, name: str) -> Path:
-        """File of a picture."""
+        """Return the file of a picture."""
         return self._file("pictures", name, ".png")
 
     def _file(self, part, name, suffix):
@@ -297,7 +297,7 @@ def is_further(name: str) -> bool:
 
 
 def translations_checksum(translations: bytes, references: bytes) -> str:
-    """Tells the files of translations and references of a test set from others."""
+    """Return what tells the files of translations and references of a test set from others."""
     return hashlib.sha256(b"%d\n%b%b" % (len(translations), translations, references)).hexdigest()
 
 

@@ -237,7 +237,7 @@ class System:
         return {**self.sizes, **{k: v for part in _PARTS for k, v in dataclasses.asdict(getattr(self, part)).items()}}
 
     def settings(self) -> set[str]:
-        """Names of all settings that `override` accepts."""
+        """Return the names of all settings that `override` accepts."""
         parts = (*map(settings_of, _PARTS.values()), BODIES[self.body].settings, _SYSTEM)
         return {name for part in parts for name in part}
 

@@ -57,7 +57,7 @@ class Value:
         return statistics.stdev(self.numbers) if len(self.numbers) > 1 else None
 
     def differs(self, level: float, better: bool = False) -> bool:
-        """Whether every seed's run differs from the baseline's, p < `level`, in the same direction, or is better.
+        """Return whether each seed's run differs from the baseline's, p < `level`, in the same direction, or is better.
 
         Of several test texts, it must be so on each.
         """

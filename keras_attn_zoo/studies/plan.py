@@ -244,7 +244,7 @@ class _Times:
                 self.speeds[_same(folder.system())] = speed
 
     def of_steps(self, name: str, system: System, data: PreparedData, batches: TranslationBatches) -> Speed:
-        """The speed of a system's steps."""
+        """Return the speed of a system's steps."""
         key = _same(system)
         if key not in self.speeds:
             _LOG.info("timing a few steps of %s", name)
@@ -252,7 +252,7 @@ class _Times:
         return self.speeds[key]
 
     def of_search(self, name: str, system: System, data: PreparedData) -> SearchTime:
-        """The speed of a system's search."""
+        """Return the speed of a system's search."""
         key = _searching(system)
         if key not in self.searches:
             test = encoded(self.corpus.test, system, data)
@@ -266,7 +266,7 @@ class _Times:
         return self.searches[key]
 
     def of_watching(self, name: str, system: System, data: PreparedData, rounds: float, milestones: int) -> float:
-        """Seconds of the translations in training: of validation text after rounds, of the test text at milestones."""
+        """Return seconds of translations in training: of validation text after rounds, of test text at milestones."""
         seconds = 0.0
         if system.training.best_by == "bleu":
             valid = ParallelText(list(self.corpus.splits.valid)[: system.training.bleu_sentences])
@@ -284,7 +284,7 @@ class _Times:
         batches: TranslationBatches,
         texts: Sequence[ParallelText],
     ) -> float:
-        """Seconds to score the references of texts, of each once."""
+        """Return the seconds to score the references of texts, of each once."""
         tokens = sum(target_tokens(encoded(text, system, data)) for text in {id(text): text for text in texts}.values())
         epoch = self.of_steps(name, system, data, batches).step * batches.batches_per_epoch
         # With the end of each sentence, as in the texts.

@@ -75,7 +75,7 @@ def final(path: Path) -> Path:
 
 
 def is_partial(name: str) -> bool:
-    """Whether a name is that of a temporary file left by a killed process; see `remove_partials`."""
+    """Return whether a name is that of a temporary file left by a killed process; see `remove_partials`."""
     return _UNFINISHED.fullmatch(name) is not None
 
 

@@ -44,7 +44,7 @@ def token_losses(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0) -
 def mixture_losses(
     scored: dict[str, Tensor], labels: Tensor, label_smoothing: float = 0.0
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`token_losses` of a mixture over source positions.
+    """Return the `token_losses` of a mixture over source positions.
 
         nll_i  = -log Σ_j p(j) p(y_i|j)
         loss_i = (1 - ε) nll_i - ε Σ_j p(j) 1/V Σ_v log p(v|j)

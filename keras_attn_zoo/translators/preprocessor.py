@@ -74,7 +74,7 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         self.truncation = Truncation(**truncation) if isinstance(truncation, dict) else truncation or UNCUT
 
     def build(self, input_shape: Shape) -> None:
-        """Nothing to build: packing is done in NumPy."""
+        """Build nothing: packing is done in NumPy."""
         self.built = True
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -220,7 +220,7 @@ class Translator(
     def token_losses(
         self, x: dict[str, Tensor], y: Tensor, label_smoothing: float, training: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Loss, negative log-likelihood and correctness of every target token `(batch, target)`."""
+        """Return loss, negative log-likelihood and correctness of every target token `(batch, target)`."""
         if self.backbone.latent_head is None:
             return token_losses(self(x, training=training, attention=False)["logits"], y, label_smoothing)
         return mixture_losses(self.backbone.score_targets(self.backbone(x, training=training), y), y, label_smoothing)

@@ -9,7 +9,7 @@ from keras_attn_zoo.support.errors import UserError
 
 
 def attention_entropy(weights: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.float64]:
-    """Entropy of every row of attention weights, in nats.
+    """Return the entropy of every row of attention weights, in nats.
 
     It is 0 if all weight is on one source position, and log J if the weight is
     spread evenly over J positions.
@@ -48,7 +48,7 @@ def attention_entropy(weights: ArrayLike, mask: ArrayLike | None = None) -> NDAr
 
 
 def jensen_shannon_divergence(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
-    """How far apart two distributions over the source are, in nats: 0 if they are equal, log 2 if they share nothing.
+    """Return how far apart two distributions over the source are, in nats: 0 if equal, log 2 if they share nothing.
 
         JS(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2
 

@@ -54,7 +54,7 @@ _NOT_IN_XML = re.compile("[^\\t\\n\\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """Settings that the user's matplotlibrc must not change, so that words are shown unchanged."""
+    """Set what the user's matplotlibrc must not change, so that words are shown unchanged."""
     installed = _installed_fonts()
     settings: Any = {
         "font.family": ["DejaVu Sans", *(name for name in _FALLBACK_FONTS if name in installed)],

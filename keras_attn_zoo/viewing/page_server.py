@@ -179,7 +179,7 @@ class PageServer(http.server.ThreadingHTTPServer):
             self._free.release()
 
     def gave_way(self, connection: Any) -> bool:
-        """Whether a connection that waited for its request was closed for others."""
+        """Return whether a connection that waited for its request was closed for others."""
         return connection in self._gave_way
 
     def awaits(self, connection: Any) -> None:

@@ -65,12 +65,12 @@ class Fragment:
 
 
 def words_of(text: str) -> list[Word]:
-    """The words of a text that is split at blanks."""
+    """Split a text into words at blanks."""
     return list(map(Word, text.split()))
 
 
 def both(german: str, english: str) -> Fragment:
-    """Words that translate each other, each linked to each."""
+    """Return words that translate each other, each linked to each."""
     left, right = words_of(german), words_of(english)
     return Fragment(left, right, list(product(left, right)))
 
@@ -81,7 +81,7 @@ def _units(text):
 
 
 def gloss(text: str) -> Fragment:
-    """Word by word: "gestern|yesterday Abend|evening"; "_" joins words of one side."""
+    """Join word by word: "gestern|yesterday Abend|evening"; "_" joins words of one side."""
     return join(*(both(german, english) for german, english in _units(text)))
 
 
@@ -104,7 +104,7 @@ def join(*fragments: Fragment) -> Fragment:
 
 
 def comma(english: bool = False) -> Fragment:
-    """A comma: of German alone, or of both languages."""
+    """Return a comma: of German alone, or of both languages."""
     return both(",", ",") if english else Fragment(german=[Word(",")])
 
 
@@ -189,7 +189,7 @@ class Pronoun:
         self.person = int(person)
 
     def realise(self, case: str) -> tuple[Fragment, Fragment]:
-        """The pronoun, and no tail."""
+        """Return the pronoun, and no tail."""
         return both(self.german[case], self.english[case]), Fragment()
 
 
@@ -204,7 +204,7 @@ class Name:
     noun = None
 
     def realise(self, case: str) -> tuple[Fragment, Fragment]:
-        """The name, and no tail."""
+        """Return the name, and no tail."""
         name = both(self.german, self.german)
         if self.title:
             german = "Frau" if self.gender == "f" else "Herr" if case == "n" else "Herrn"
@@ -223,7 +223,7 @@ class Fixed:
     noun: lexicon.Noun | None = None
 
     def realise(self, case: str) -> tuple[Fragment, Fragment]:
-        """The two forms, and no tail."""
+        """Return the two forms, and no tail."""
         return both(self.german, self.english), Fragment()
 
 
@@ -232,7 +232,7 @@ POLITE = Fixed("Sie", "", lexicon.SIE, lexicon.PLURAL)
 
 
 def unsaid(subject: Phrase) -> Fixed:
-    """A subject that is said elsewhere: of the second verb in "he comes and sings"."""
+    """Return a subject that is said elsewhere: of the second verb in "he comes and sings"."""
     return Fixed("", "", subject.person, subject.gender, subject.noun)
 
 
@@ -269,7 +269,7 @@ class NounPhrase:
         return lexicon.PLURAL if self.plural else self.noun.gender
 
     def realise(self, case: str) -> tuple[Fragment, Fragment]:
-        """The phrase, and the relative clause where it may move."""
+        """Return the phrase, and the relative clause where it may move."""
         article = both(
             self.determiner.form(self.gender, case),
             self.determiner.plural if self.plural else self.determiner.singular,
@@ -317,13 +317,13 @@ class Coordination:
     noun = None
 
     def realise(self, case: str) -> tuple[Fragment, Fragment]:
-        """Both phrases, and no tail."""
+        """Return both phrases, and no tail."""
         (first, _), (second, _) = self.first.realise(case), self.second.realise(case)
         return join(gloss(self.lead), first, gloss(self.word), second), Fragment()
 
 
 def possessive(owner: Phrase) -> lexicon.Determiner:
-    """The possessive that refers to a phrase: German follows its gender, English what it is."""
+    """Return the possessive that refers to a phrase: German follows its gender, English what it is."""
     if owner is POLITE:
         return lexicon.POLITE_POSSESSIVE
     if owner.person != lexicon.ER:
@@ -337,7 +337,7 @@ def possessive(owner: Phrase) -> lexicon.Determiner:
 
 
 def prepositional(preposition: str, english: str, phrase: Phrase, case: str) -> tuple[Fragment, Fragment]:
-    """A prepositional phrase, such as "im Garten", "in the garden", and a tail that may move."""
+    """Return a prepositional phrase, such as "im Garten", "in the garden", and a tail that may move."""
     inner, tail = phrase.realise(case)
     definite = isinstance(phrase, NounPhrase) and phrase.determiner.kind == "definite"
     contracted = definite and lexicon.CONTRACTIONS.get((preposition, inner.german[0].text))
@@ -390,7 +390,7 @@ class Constituent:
 
 
 def complement(slot: lexicon.Slot, phrase: Phrase) -> Constituent:
-    """What a verb governs, a slot filled with a phrase, in its place."""
+    """Return what a verb governs, a slot filled with a phrase, in its place."""
     if slot.preposition:
         fragment, tail = prepositional(slot.preposition, slot.english, phrase, slot.case)
         return Constituent(fragment, "prepositional", "prepositional", tail)
@@ -445,23 +445,23 @@ class Clause:
     # ------------------------------------------------------------ word order
 
     def main(self, front: Constituent | None = None) -> Fragment:
-        """Main clause: the German verb second, after the subject or the constituent `front`."""
+        """Return a main clause: the German verb second, after the subject or the constituent `front`."""
         return self._render("second", front)
 
     def verb_first(self) -> Fragment:
-        """German with the verb first, as after a fronted clause; English as ever."""
+        """Return German with the verb first, as after a fronted clause; English as ever."""
         return self._render("first")
 
     def question(self, front: Constituent | None = None) -> Fragment:
-        """Question, after the question word `front` if given; where the subject asks, it is `main`."""
+        """Return a question, after the question word `front` if given; where the subject asks, it is `main`."""
         return self._render("second" if front else "first", front, asks=True)
 
     def final(self, front: Constituent | None = None) -> Fragment:
-        """Subordinate clause: the German verb last, and `front`, a relative pronoun, first."""
+        """Return a subordinate clause: the German verb last, and `front`, a relative pronoun, first."""
         return self._render("final", front)
 
     def infinitive(self) -> Fragment:
-        """Infinitive clause with "zu", without its subject."""
+        """Return an infinitive clause with "zu", without its subject."""
         group = self._infinitive_group()
         middle, tail = self._german_field(group)
         german = [*middle, group.bracket, tail]
@@ -632,27 +632,27 @@ class Clause:
 
 
 def subordinate(conjunction: str, clause: Clause) -> Fragment:
-    """A clause with its conjunction, a gloss such as "weil|because"."""
+    """Return a clause with its conjunction, a gloss such as "weil|because"."""
     return join(gloss(conjunction), clause.final())
 
 
 def followed(main: Fragment, dependent: Fragment) -> Fragment:
-    """A main clause and a dependent one; only German sets a comma."""
+    """Join a main clause and a dependent one; only German sets a comma."""
     return join(main, comma(), dependent)
 
 
 def preceded(dependent: Fragment, clause: Clause) -> Fragment:
-    """A fronted dependent clause, the main clause inverted in German."""
+    """Join a fronted dependent clause and the main clause, inverted in German."""
     return join(dependent, comma(english=True), clause.verb_first())
 
 
 def purpose(main: Fragment, clause: Clause) -> Fragment:
-    """ "um ... zu": what a thing is done for."""
+    """Add what a thing is done for: "um ... zu"."""
     return join(main, comma(), both("um", "in order"), clause.infinitive())
 
 
 def existential(phrase: Phrase, place: Constituent, tense: str, place_first: bool) -> Fragment:
-    """ "Es gibt": that there is something in some place, in the present or the preterite."""
+    """Say that there is something in some place: "es gibt", in the present or the preterite."""
     thing, tail = phrase.realise("a")
     be = lexicon.english_verb("be")
     english = (be.present if tense == "present" else be.preterite)(phrase.person)
@@ -664,10 +664,10 @@ def existential(phrase: Phrase, place: Constituent, tense: str, place_first: boo
 
 
 def request(clause: Clause) -> Fragment:
-    """A polite request: "Bitte rufen Sie an", "please call"; the subject is `Polite`."""
+    """Return a polite request: "Bitte rufen Sie an", "please call"; the subject is `Polite`."""
     return join(both("bitte", "please"), clause.verb_first())
 
 
 def relative_pronoun(phrase: Phrase, case: str, english: str) -> Fixed:
-    """The relative pronoun for a noun phrase in a case, as a phrase."""
+    """Return the relative pronoun for a noun phrase in a case, as a phrase."""
     return Fixed(lexicon.RELATIVE[phrase.gender][case], english, phrase.person, phrase.gender, phrase.noun)

@@ -52,7 +52,7 @@ class Determiner:
     kind: str = "ein"
 
     def form(self, gender: str, case: str) -> str:
-        """The German form, "" where there is none."""
+        """Return the German form, "" where there is none."""
         if self.kind == "definite":
             return _DEFINITE[gender][case]
         if self.kind == "fixed":
@@ -61,7 +61,7 @@ class Determiner:
         return ("eur" if self.german == "euer" and ending else self.german) + ending
 
     def adjective_endings(self, gender: str) -> dict[str, str]:
-        """The endings of the adjectives that follow it."""
+        """Return the endings of the adjectives that follow it."""
         if self.kind == "fixed" or self.german in ("viel", "einig", "mehrer", "wenig"):
             return _ADJECTIVE_ENDINGS["strong"][gender]
         return _ADJECTIVE_ENDINGS["mixed" if self.kind == "ein" else "weak"][gender]
@@ -82,13 +82,13 @@ WHOSE = {form: Determiner(form, "whose", "whose", "fixed") for form in ("dessen"
 
 
 def counting(number: int) -> Determiner:
-    """The determiner of a number from 2 to 999."""
+    """Return the determiner of a number from 2 to 999."""
     german, english = number_words(number)
     return Determiner(german, "", english, "fixed")
 
 
 def owned_by(name: str) -> Determiner:
-    """The determiner of a first name: "Annas", "Anna's"."""
+    """Return the determiner of a first name: "Annas", "Anna's"."""
     return Determiner(name + "s", name + "'s", name + "'s", "fixed")
 
 
@@ -165,7 +165,7 @@ class Noun:
     kind: str
 
     def compound(self, modifier: str, english: str) -> "Noun":
-        """The compound with this head: "Tür" and ("Haus", "front") make "Haustür", "front door"."""
+        """Return the compound with this head: "Tür" and ("Haus", "front") make "Haustür", "front door"."""
 
         def forms(own):
             return own and {case: modifier + form.lower() for case, form in own.items()}
@@ -202,7 +202,7 @@ def _noun(line, kind):
 
 @cache
 def nouns() -> dict[str, Noun]:
-    """All nouns by lemma, compounds included."""
+    """Return all nouns by lemma, compounds included."""
     simple: dict[str, Noun] = {}
     for kind, table in _WORDS["nouns"].items():
         simple |= {noun.lemma: noun for noun in (_noun(line, kind) for line in _rows(table))}
@@ -219,7 +219,7 @@ def nouns() -> dict[str, Noun]:
 
 @cache
 def nouns_of(kind: str) -> tuple[Noun, ...]:
-    """The nouns of a kind or of a noun set, simple ones first."""
+    """Return the nouns of a kind or of a noun set, simple ones first."""
     if kind in NOUN_SETS:
         return tuple(nouns()[lemma] for lemma in NOUN_SETS[kind].split())
     found = [noun for noun in nouns().values() if noun.kind == kind]
@@ -266,7 +266,7 @@ def _adjective(line):
 
 @cache
 def adjectives_of(kind: str) -> tuple[Adjective, ...]:
-    """The adjectives that go with nouns of a kind."""
+    """Return the adjectives that go with nouns of a kind."""
     kind = {"mass": "food", "spot": "place", "surface": "place"}.get(kind, kind)
     groups = _WORDS["adjectives"]
     return tuple(map(_adjective, _rows(groups.get(kind, groups["object"]))))
@@ -333,13 +333,13 @@ class EnglishVerb:
     participle: str
 
     def present(self, person: int) -> str:
-        """The present of a person from 0 (I) to 5 (they)."""
+        """Return the present of a person from 0 (I) to 5 (they)."""
         if self.base == "be":
             return ("am", "are", "is", "are", "are", "are")[person]
         return self.third if person == ER else self.base
 
     def preterite(self, person: int) -> str:
-        """The past of a person from 0 (I) to 5 (they)."""
+        """Return the past of a person from 0 (I) to 5 (they)."""
         if self.base == "be":
             return "was" if person in (ICH, ER) else "were"
         return self.past
@@ -347,7 +347,7 @@ class EnglishVerb:
 
 @cache
 def english_verb(base: str) -> EnglishVerb:
-    """The forms of an English verb."""
+    """Return the forms of an English verb."""
     third = {"have": "has", "be": "is"}.get(base)
     if third is None:
         sibilant = re.search(r"(s|x|z|ch|sh|o)$", base)
@@ -456,7 +456,7 @@ def _frame(text):
 
 
 def make_verb(entry: str, english: str, frames: Iterable[Frame] = (), clauses: Iterable[str] = ()) -> Verb:
-    """A verb from its dictionary entry: "an|rufen", "be-kommen", "gehen*", "freuen sich"."""
+    """Make a verb from its dictionary entry: "an|rufen", "be-kommen", "gehen*", "freuen sich"."""
     head, *rest = english.split()
     return Verb(
         **_german_verb(entry),
@@ -474,7 +474,7 @@ def _cut(pattern, line):
 
 @cache
 def verbs() -> dict[str, Verb]:
-    """The verbs with their frames, by infinitive ("sich freuen" for a reflexive one)."""
+    """Return the verbs with their frames, by infinitive ("sich freuen" for a reflexive one)."""
     found = {}
     for line in _rows(_WORDS["verbs"]):
         entry, english, frames = _cut(r"(.+?) = (.+?) ?:(.*)", line)
@@ -485,7 +485,7 @@ def verbs() -> dict[str, Verb]:
 
 @cache
 def clause_verbs(kind: str) -> tuple[Verb, ...]:
-    """The verbs that take a clause of a kind: "that", "whether" or "to"."""
+    """Return the verbs that take a clause of a kind: "that", "whether" or "to"."""
     found = []
     for line in _rows(_WORDS["clause_verbs"]):
         entry, english, kinds = _cut(r"(.+?) = (.+?) : (.+)", line)
@@ -496,7 +496,7 @@ def clause_verbs(kind: str) -> tuple[Verb, ...]:
 
 @cache
 def auxiliary(infinitive: str) -> Verb:
-    """haben, sein or werden, with its English as a full verb."""
+    """Return haben, sein or werden, with its English as a full verb."""
     english = {"haben": "have", "sein": "be", "werden": "become"}[infinitive]
     return make_verb(infinitive + ("" if infinitive == "haben" else "*"), english)
 
@@ -512,7 +512,7 @@ class Modal:
 
 @cache
 def modals() -> dict[str, Modal]:
-    """The modals by infinitive."""
+    """Return the modals by infinitive."""
     found = {}
     for line in _rows(_WORDS["modals"]):
         german, forms = line.split(" = ")
@@ -534,7 +534,7 @@ _GERMAN_ORDINALS, _ENGLISH_ORDINALS = (
 
 
 def number_words(number: int) -> tuple[str, str]:
-    """A number from 2 to 999 in German and English: 125 is "hundertfünfundzwanzig"."""
+    """Return a number from 2 to 999 in German and English words: 125 is "hundertfünfundzwanzig"."""
     hundreds, rest = divmod(number, 100)
     german, english = [], []
     if hundreds:
@@ -552,7 +552,7 @@ def number_words(number: int) -> tuple[str, str]:
 
 
 def ordinal_words(number: int) -> tuple[str, str]:
-    """An ordinal from 1 to 99, the German one as it stands after "am": ("dritten", "third")."""
+    """Return an ordinal from 1 to 99, the German one as it stands after "am": ("dritten", "third")."""
     german, english = ("ein", "one") if number == 1 else number_words(number)
     stem = _GERMAN_ORDINALS.get(str(number)) or german + ("t" if number < 20 else "st")
     tens, _, unit = english.rpartition("-")

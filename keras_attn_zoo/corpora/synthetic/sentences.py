@@ -47,13 +47,13 @@ _ACCUSATIVE = lexicon.Slot("a")
 
 @cache
 def uses_of(kind: str) -> list[tuple[lexicon.Verb, lexicon.Frame]]:
-    """The verbs, each with a frame, whose subject may be of a kind."""
+    """Return the verbs, each with a frame, whose subject may be of a kind."""
     return [(v, f) for v in lexicon.verbs().values() for f in v.frames if kind in f.subjects]
 
 
 @cache
 def uses_with_object(kind: str) -> list[tuple[lexicon.Verb, lexicon.Frame]]:
-    """The verbs, each with a frame, that take an accusative object of a kind."""
+    """Return the verbs, each with a frame, that take an accusative object of a kind."""
     return [
         (verb, frame)
         for verb, frame in uses_of("person")
@@ -78,7 +78,7 @@ def _masculine_persons():
 
 
 def is_object(slot: lexicon.Slot) -> bool:
-    """Whether what fills a slot is an accusative object."""
+    """Return whether what fills a slot is an accusative object."""
     return slot.case == "a" and not slot.preposition
 
 
@@ -432,7 +432,7 @@ class SentenceSampler:
         return self._clause(time, subject, light=True, deep=False, use=use).final()
 
     def sentence(self) -> SyntheticPair:
-        """A `SyntheticPair` of a pattern drawn by weight."""
+        """Return a `SyntheticPair` of a pattern drawn by weight."""
         pattern = self._pick(self._patterns)
         fragment, mark = pattern()
         return finish(fragment, mark, pattern.__name__)
@@ -446,11 +446,11 @@ class SentenceSampler:
         return self._pick((PAST, PAST, PRESENT))
 
     def statement(self) -> tuple[Fragment, str]:
-        """Subject first."""
+        """Draw a statement with the subject first."""
         return self._clause(self._any_time()).main(), "."
 
     def fronted(self) -> tuple[Fragment, str]:
-        """An adverbial or a masculine object first, the verb second."""
+        """Draw a statement with an adverbial or a masculine object first, the verb second."""
         clause = self._clause(self._any_time())
         fronts = [part for part in clause.constituents if part.german in ("time", "place") or _is_plain(part)]
         if self._chance(0.25) or not fronts:
@@ -461,11 +461,11 @@ class SentenceSampler:
         return clause.main(self._pick(fronts)), "."
 
     def yes_no_question(self) -> tuple[Fragment, str]:
-        """The verb first."""
+        """Draw a question with the verb first."""
         return self._clause(self._any_time()).question(), "?"
 
     def open_question(self) -> tuple[Fragment, str]:
-        """A question word first."""
+        """Draw a question with a question word first."""
         time = self._any_time()
         draw = self._random()
         if draw < 0.25:
@@ -503,12 +503,12 @@ class SentenceSampler:
         return subordinate(self._word(lexicon.SUBORDINATORS[time]), self._clause(time, light=True))
 
     def subordinate_last(self) -> tuple[Fragment, str]:
-        """A main clause and a subordinate one."""
+        """Draw a main clause and a subordinate one."""
         time = self._past_or_present()
         return followed(self._clause(time).main(), self._subordinate(time)), "."
 
     def subordinate_first(self) -> tuple[Fragment, str]:
-        """A subordinate clause and the main clause after it."""
+        """Draw a subordinate clause and the main clause after it."""
         time = self._past_or_present()
         return preceded(self._subordinate(time), self._clause(time, light=True)), "."
 
@@ -521,31 +521,31 @@ class SentenceSampler:
         return clause
 
     def reported(self) -> tuple[Fragment, str]:
-        """ "dass" after a verb of saying or thinking."""
+        """Draw a sentence with "dass" after a verb of saying or thinking."""
         time = self._past_or_present()
         clause = subordinate("dass|that", self._clause(time))
         return followed(self._report("that", time, light=False).main(), clause), "."
 
     def asked(self) -> tuple[Fragment, str]:
-        """ "ob" after a verb of asking."""
+        """Draw a sentence with "ob" after a verb of asking."""
         time = self._past_or_present()
         return followed(self._report("whether", time).main(), subordinate("ob|whether", self._clause(time))), "."
 
     def attempt(self) -> tuple[Fragment, str]:
-        """A verb with an infinitive clause."""
+        """Draw a verb with an infinitive clause."""
         time = self._past_or_present()
         report = self._report("to", time, light=False)
         return followed(report.main(), self._clause(time, unsaid(report.subject), plain=True).infinitive()), "."
 
     def purpose(self) -> tuple[Fragment, str]:
-        """ "um ... zu"."""
+        """Draw a sentence with "um ... zu"."""
         time = self._past_or_present()
         clause = self._clause(time, self._subject(time=time), light=True)
         aim = self._clause(time, unsaid(clause.subject), light=True, plain=True)
         return purpose(clause.main(), aim), "."
 
     def coordinated_clauses(self) -> tuple[Fragment, str]:
-        """Two main clauses."""
+        """Draw two main clauses."""
         time = self._past_or_present()
         first, second = self._clause(time), self._clause(time, light=True)
         if self._chance(0.5):
@@ -554,7 +554,7 @@ class SentenceSampler:
         return join(first.main(), comma(english=True), gloss(word), second.main()), "."
 
     def shared_subject(self) -> tuple[Fragment, str]:
-        """Two verbs with one subject."""
+        """Draw two verbs with one subject."""
         time = self._past_or_present()
         first = self._clause(time, self._subject(time=time), light=True)
         second = self._clause(time, unsaid(first.subject), light=True)
@@ -566,7 +566,7 @@ class SentenceSampler:
         return Clause(subject, verb, tense, [Constituent(predicate, "predicate", "predicate")])
 
     def predicate(self) -> tuple[Fragment, str]:
-        """A thing has a quality, or gets it."""
+        """Draw a sentence in which a thing has a quality, or gets it."""
         time = self._any_time()
         kind = self._pick(_COMPARABLE)
         adjective = self._word(lexicon.adjectives_of(kind))
@@ -581,7 +581,7 @@ class SentenceSampler:
         return (clause.question(), "?") if self._chance(0.2) else (clause.main(), ".")
 
     def comparison(self) -> tuple[Fragment, str]:
-        """ "größer als" or "so groß wie"."""
+        """Draw a comparison: "größer als" or "so groß wie"."""
         time = self._past_or_present()
         kind = self._pick(_COMPARABLE)
         adjective = self._word([item for item in lexicon.adjectives_of(kind) if item.comparative])
@@ -594,7 +594,7 @@ class SentenceSampler:
         return self._being(time, subject, join(quality, other, tail)).main(), "."
 
     def profession(self) -> tuple[Fragment, str]:
-        """A person's profession, which only English gives an article."""
+        """Draw a sentence on a person's profession, which only English gives an article."""
         time = self._past_or_present()
         gender = self._pick("fm")
         subject: Name | Pronoun = Name(self._word(lexicon.FIRST_NAMES[gender]), gender)
@@ -607,7 +607,7 @@ class SentenceSampler:
         return clause.main(), "."
 
     def existence(self) -> tuple[Fragment, str]:
-        """ "es gibt"."""
+        """Draw a sentence with "es gibt"."""
         time = self._past_or_present()
         table = lexicon.DETERMINERS
         plural = self._chance(0.6)
@@ -618,7 +618,7 @@ class SentenceSampler:
         return existential(phrase, self._place(), tense, self._chance(0.5)), "."
 
     def passive(self) -> tuple[Fragment, str]:
-        """The passive, with or without its agent."""
+        """Draw the passive, with or without its agent."""
         time = self._past_or_present()
         verb, slot = self._skewed(_passive_uses())
         subject = self._noun_phrase(slot.kinds, time=time, definite=self._chance(0.7))
@@ -633,11 +633,11 @@ class SentenceSampler:
         return (clause.question(), "?") if self._chance(0.15) else (clause.main(), ".")
 
     def polite_request(self) -> tuple[Fragment, str]:
-        """ "Bitte ... Sie"."""
+        """Draw a request: "Bitte ... Sie"."""
         return request(self._clause(PRESENT, POLITE, light=True, plain=True)), "!"
 
     def nested(self) -> tuple[Fragment, str]:
-        """A reported clause with a subordinate or infinitive clause of its own."""
+        """Draw a reported clause with a subordinate or infinitive clause of its own."""
         time = self._past_or_present()
         report = self._report("that", time)
         clause = self._clause(time, self._subject(time=time), light=True)

@@ -37,7 +37,7 @@ class TaskSampler(SentenceSampler):
         self._max_words = max_words
 
     def document(self) -> tuple[str, str]:
-        """A document, and its summary: the one sentence after "In short:", among the first two."""
+        """Draw a document, and its summary: the one sentence after "In short:", among the first two."""
         sentences = [self._statement(self._short_clause()) for _ in range(self._between(*_SENTENCES))]
         chosen = self._between(0, _LEAD - 1)
         summary = sentences[chosen]
@@ -45,7 +45,7 @@ class TaskSampler(SentenceSampler):
         return " ".join(sentences), summary
 
     def dialogue(self) -> tuple[str, str]:
-        """A remark and a question on something else, and the answer: yes, and the question as a statement."""
+        """Draw a remark and a question on something else, and the answer: yes, and the question as a statement."""
         remark, asked = self._statement(self._short_clause()), self._short_clause(of_others=True)
         answer = finish(join(gloss("ja|yes"), comma(english=True), asked.main()))
         return f"{remark} {finish(asked.question(), '?').target}", answer.target
