@@ -11,7 +11,7 @@ _READ: contextvars.ContextVar[Collection[AttentionLayer] | None] = contextvars.C
 
 @contextlib.contextmanager
 def scores_needed_of(layers: Collection[AttentionLayer]) -> Iterator[None]:
-    """Within it, of all attention layers in a body, only the scores of these are read.
+    """Declare that, of all attention layers in a body, only the scores of these are read within it.
 
     It is no argument, since a functional model hands none on to the layers of its graph. Outside, all scores are read.
     """

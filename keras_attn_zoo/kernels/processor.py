@@ -118,7 +118,7 @@ def flags() -> list[str]:
 
 
 def processor_name() -> str:
-    """What the processor is called, or what kind it is of.
+    """Return what the processor is called, or what kind it is of.
 
     Example:
         >>> processor_name()  # doctest: +SKIP

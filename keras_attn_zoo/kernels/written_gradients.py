@@ -22,7 +22,7 @@ _ALMOST = 1e-4
 
 
 def custom_gradient(function: Callable[..., tuple[Any, Callable]]) -> Callable:
-    """`keras.ops.custom_gradient`, but the result alone in `inference`.
+    """Apply `keras.ops.custom_gradient`, but return the result alone in `inference`.
 
     TensorFlow keeps every hand-written gradient of a graph, and with it the graph, until the process ends.
 
@@ -39,7 +39,7 @@ def custom_gradient(function: Callable[..., tuple[Any, Callable]]) -> Callable:
 
 
 def recomputed(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """`keras.remat`, but the function itself in `inference`, and where the backend takes no hand-written gradients.
+    """Apply `keras.remat`, but not in `inference`, nor where the backend takes no hand-written gradients.
 
     Example:
         >>> recomputed(keras.ops.tanh)(keras.ops.zeros(()))  # 0
@@ -54,7 +54,7 @@ def recomputed(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def upstream_of(inputs: TensorTree, upstream: TensorTree) -> Tensor:
-    """The upstream gradient: PyTorch passes it by name, after the inputs; the other backends pass only it."""
+    """Return the upstream gradient: PyTorch passes it by name, after the inputs; other backends pass only it."""
     return tree.flatten(inputs if upstream is None else upstream)[0]
 
 

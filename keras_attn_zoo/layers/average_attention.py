@@ -196,20 +196,20 @@ class AverageAttention(SelfAttentionSteps):
         return {"sum": seen["sum"] + ops.cast(query[:, 0], "float32")}
 
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
-        """How many positions there are up to this one."""
+        """Return how many positions there are up to this one."""
         count = memory["index"] + 1
         return count if isinstance(count, int) else ops.cast(count, "float32")
 
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
     ) -> tuple[Tensor, TensorTree]:
-        """Equal weights."""
+        """Return equal weights."""
         return ops.where(mask, 1.0 / at, 0.0), state
 
     def weigh(
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
-        """The mean so far, from the sum, refined."""
+        """Return the mean so far, from the sum, refined."""
         query = memory["query"]
         mean = memory["sum"] / self.ahead(query, memory)
         return self._refine(query[:, 0], ops.cast(mean, self.compute_dtype))[:, None]

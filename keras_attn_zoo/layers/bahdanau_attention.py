@@ -104,27 +104,27 @@ class BahdanauAttention(AttentionLayer):
         self.built = True
 
     def project_key(self, key: Tensor) -> Tensor:
-        """U h_j + b, once per sentence."""
+        """Return U h_j + b, once per sentence."""
         return linear(self, key, self.key_kernel, self.bias)
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
-        """Energies without feedback."""
+        """Return the energies without feedback."""
         return additive_energies(linear(self, query, self.query_kernel), memory["key"], energy_vector(self))
 
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
-        """The energies; with feedback, on which they depend, only W s_{i-1}."""
+        """Return the energies; with feedback, on which they depend, only W s_{i-1}."""
         if not self.attention_feedback:
             return super().ahead(query, memory, positions)
         return linear(self, query, self.query_kernel)[:, None]
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """With feedback, no weight has been assigned yet."""
+        """Return, with feedback, a sum of 0: no weight has been assigned yet."""
         return {"accumulated": self.no_weights(memory)} if self.attention_feedback else {}
 
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
     ) -> tuple[Tensor, TensorTree]:
-        """With feedback, weights that depend on the sum of the previous ones, and the next sum."""
+        """Return, with feedback, weights that depend on the sum of the previous ones, and the next sum."""
         if not self.attention_feedback:
             return super().advance(at, memory, mask, state)
         # Unlike a squeezed axis, an index has a gradient that fills an array with zeros.

@@ -88,19 +88,19 @@ class CoverageAttention(AttentionLayer):
         self.built = True
 
     def project_key(self, key: Tensor) -> Tensor:
-        """U h_j + b, and U_c h_j."""
+        """Return U h_j + b, and U_c h_j."""
         return {
             "energy": linear(self, key, self.key_kernel, self.bias),
             "update": linear(self, key, self.update_key_kernel),
         }
 
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
-        """W s_{i-1}, and V_c s_{i-1}."""
+        """Return W s_{i-1}, and V_c s_{i-1}."""
         kernels = {"energy": self.query_kernel, "update": self.update_query_kernel}
         return {part: linear(self, query, kernel)[:, None] for part, kernel in kernels.items()}
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """Nothing is covered yet."""
+        """Return a coverage of 0: nothing is covered yet."""
         batch, source = ops.shape(memory["mask"])
         dtype = memory["key"]["update"].dtype
         return {"coverage": ops.zeros((batch, source, self.coverage_dim), dtype=dtype)}
@@ -108,7 +108,7 @@ class CoverageAttention(AttentionLayer):
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
     ) -> tuple[Tensor, TensorTree]:
-        """The weights of one position, and what they add to the record."""
+        """Return the weights of one position, and the record with what they add to it."""
         coverage = state["coverage"]
         energies = position_energies_with_record(
             ops.squeeze(at["energy"], 1),

@@ -102,7 +102,7 @@ class EnergyAccumulationAttention(DotProductAttention):
         }
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """There are no energies before the first position."""
+        """Return a past of 0: there are no energies before the first position."""
         return {"past": self.no_weights(memory)}
 
     def advance(

@@ -125,7 +125,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
             setattr(self, f"context_{part}_kernel", add_kernel(self, f"context_{part}_kernel", shape))
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """The pair made from c_0 = 0."""
+        """Return the pair made from c_0 = 0."""
         bias = self._pair_bias()
         return self._key_and_value(ops.broadcast_to(bias, (ops.shape(memory["mask"])[0], *bias.shape)))
 
@@ -140,7 +140,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
     # and 2, the output projection: no weights can advance by themselves, so `attend_once` and `attend` are its own.
 
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
-        """The projected query, and its energies."""
+        """Return the projected query, and its energies."""
         query = self.project_query(query)
         return {"query": query, "energies": ops.cast(self.products(query, memory), "float32")}
 

@@ -95,7 +95,7 @@ class GaussianAttention(PositionAttention):
         return -((ops.cast(distance, "float32")[None] - centres) ** 2) / (2 * self.sigma**2)
 
     def position_energies(self, length: int | Tensor) -> Tensor:
-        """A constant per length."""
+        """Return a constant per length."""
         positions = ops.arange(length)
         return self._energies(positions[None] - positions[:, None])
 
@@ -115,16 +115,16 @@ class GaussianAttention(PositionAttention):
         return super().prepare(value, key, value_mask, max_length)
 
     def prepare_rows(self, positions: Tensor, energies: Tensor | None) -> dict[str, Tensor]:
-        """Nothing: each row is computed when it is needed."""
+        """Return nothing: each row is computed when it is needed."""
         return {}
 
     def row(self, memory: TensorTree) -> Tensor:
-        """The weights of one position."""
+        """Return the weights of one position."""
         distance = memory["positions"] - memory["index"]
         return self.normalize(self._energies(distance), distance <= 0)
 
     def room(self, max_length: int) -> int:
-        """The values of a window."""
+        """Return how many values a window has."""
         return self.window
 
     def keep(self, past: Tensor, projected: Tensor, index: int | Tensor) -> Tensor:
@@ -134,7 +134,7 @@ class GaussianAttention(PositionAttention):
     def weigh(
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
-        """Contexts of all heads, joined; in a step those of the window."""
+        """Return the contexts of all heads, joined; in a step those of the window."""
         if "index" in memory:
             weights = ops.pad(weights, ((0, 0), (0, 0), (0, 0), (self.window - 1, 0)))
             weights = ops.slice(weights, (0, 0, 0, memory["index"]), (1, self.num_heads, 1, self.window))

@@ -170,7 +170,7 @@ class LatentAlignmentHead(keras.layers.Layer):
             raise ValueError(f"LatentAlignmentHead: `targets` must be ids from 0 to {last}. Received: {wrong[0]}.")
 
     def lexicon(self, embedded: Tensor, states: Tensor, encoded: Tensor) -> tuple[Tensor, Tensor]:
-        """The two parts of the logits, S `(batch, target, vocabulary)` and H `(batch, source, vocabulary)`."""
+        """Return both parts of the logits, S `(batch, target, vocabulary)` and H `(batch, source, vocabulary)`."""
         return self._of_target(embedded, states), self._logits(self.maps["encoder"](encoded))
 
     def _of_target(self, embedded, states):
@@ -184,7 +184,7 @@ class LatentAlignmentHead(keras.layers.Layer):
     def call(
         self, prior: Tensor, embedded: Tensor, states: Tensor, encoded: Tensor, targets: Tensor | None = None
     ) -> Tensor | dict[str, Tensor]:
-        """Log-probabilities and smoothing of given targets, and the posterior; without targets, those of all tokens."""
+        """Return log-probabilities, smoothing and posterior of targets; if None, log-probabilities of all tokens."""
         prior, left, right = self._parts(prior, embedded, states, encoded)
         normalizer = log_normalizer(left, right)
         logits = log_mixture(self._summed(prior, self._count()), left, exponentials(right), normalizer)
@@ -220,7 +220,7 @@ class LatentAlignmentHead(keras.layers.Layer):
     def step(
         self, prior: Tensor, embedded: Tensor, states: Tensor, memory: TensorTree, top_k: int | None = None
     ) -> Tensor:
-        """Log-probabilities of all tokens `(rows, vocabulary)` at one position.
+        """Return the log-probabilities of all tokens `(rows, vocabulary)` at one position.
 
         Args:
             prior, embedded, states: `(rows, width)`; rows are sentences, or the beams of each in turn.

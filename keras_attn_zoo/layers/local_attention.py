@@ -100,7 +100,7 @@ class LocalAttention(LuongAttention):
             self.position_vector = add_kernel(self, "position_vector", (width, 1), autocast=False)
 
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
-        """The energies, and the centres of the windows."""
+        """Return the energies, and the centres of the windows."""
         return {"energies": super().ahead(query, memory, positions), "centre": self._centre(query, memory, positions)}
 
     def _centre(self, query, memory, positions):
@@ -120,7 +120,7 @@ class LocalAttention(LuongAttention):
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
     ) -> tuple[Tensor, TensorTree]:
-        """The weights inside the windows."""
+        """Return the weights inside the windows."""
         return self._within(at["energies"], at["centre"], mask), state
 
     def _within(self, energies, centre, mask):

@@ -118,13 +118,13 @@ class LuongAttention(AttentionLayer):
             )
 
     def project_key(self, key: Tensor) -> Tensor:
-        """W h_j, once per sentence."""
+        """Return W h_j, once per sentence."""
         if self.score == "general":
             return kernels.linear(key, ops.transpose(self.weight(self.kernel)))
         return linear(self, key, self.key_kernel) if self.score == "concat" else key
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
-        """One matrix product, or for "concat" the additive energy."""
+        """Compute one matrix product, or for "concat" the additive energy."""
         if self.score == "concat":
             return additive_energies(linear(self, query, self.query_kernel), memory["key"], energy_vector(self))
         return ops.matmul(query, ops.transpose(memory["key"], (0, 2, 1)))[:, None]

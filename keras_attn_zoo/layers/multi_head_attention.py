@@ -82,7 +82,7 @@ class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
     def attend_without_weights(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, causal: bool, training: bool | None = None
     ) -> Tensor | None:
-        """Contexts in one operation, where that is asked for; otherwise None."""
+        """Return contexts in one operation, where that is asked for; otherwise None."""
         inherited = "takes_flash_attention" not in type(self).__dict__
         if not self.flash_attention or inherited or self.normalizer != "softmax" or (self.dropout and may_be(training)):
             return None
@@ -102,7 +102,7 @@ class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
         return super().attend(query, memory, mask, training)
 
     def mask_of_step(self, memory: TensorTree, position: Tensor) -> Tensor | None:
-        """The mask of a step: up to its position, and within the window."""
+        """Return the mask of a step: up to its position, and within the window."""
         mask = super().mask_of_step(memory, position)
         if self.sliding_window is None:
             return mask
@@ -130,7 +130,7 @@ class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
         return {**super().get_config(), "flash_attention": self.flash_attention}
 
     def products(self, query: Tensor, memory: TensorTree) -> Tensor:
-        """Products of projected queries and keys; of a step whose state beams share, the keys are columns already."""
+        """Return products of projected queries and keys; where beams share a state, keys are columns already."""
         plain = super().products
         if "index" not in memory or not self._shares():
             return plain(query, memory)

@@ -62,7 +62,7 @@ class PreviousContextAttention(DotProductAttention):
         return {**memory, "context_energies": ops.matmul(values, ops.transpose(memory["key"], (0, 1, 3, 2)))}
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """There is no context yet."""
+        """Return a past of 0: there is no context yet."""
         return {"past": self.no_weights(memory)}
 
     def advance(
@@ -75,5 +75,5 @@ class PreviousContextAttention(DotProductAttention):
         return weights, {"past": weights}
 
     def after_dropout(self, state: TensorTree, dropped: Tensor) -> TensorTree:
-        """The weights that made the context are those under dropout."""
+        """Keep the weights under dropout: they made the context."""
         return {"past": dropped}

@@ -59,7 +59,7 @@ class PreviousWeightAttention(DotProductAttention):
         return {**memory, "slopes": ops.cast(ops.transpose(slopes, (0, 1, 3, 2)), "float32") * self.key_dim**-0.5}
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """Nothing has been attended to."""
+        """Return a past of 0: nothing has been attended to."""
         return {"past": self.no_weights(memory)}
 
     def advance(
@@ -70,5 +70,5 @@ class PreviousWeightAttention(DotProductAttention):
         return weights, {"past": self.remember(state["past"], weights)}
 
     def remember(self, past: Tensor, weights: Tensor) -> Tensor:
-        """The weights of this position."""
+        """Return the weights of this position."""
         return weights

@@ -82,7 +82,7 @@ class RandomSynthesizerAttention(PositionAttention):
         )
 
     def position_energies(self, length: int | Tensor) -> Tensor:
-        """The corner of A."""
+        """Return the corner of A."""
         length = check_length(self, length, self.max_length)
         return first(first(ops.convert_to_tensor(self.energy_matrices), length, axis=1), length, axis=2)
 

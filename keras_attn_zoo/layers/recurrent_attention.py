@@ -69,7 +69,7 @@ class InitialAttention(keras.layers.Layer):
         return self.rows(ops.shape(inputs)[1])
 
     def rows(self, length: int | Tensor) -> Tensor:
-        """The first `length` rows."""
+        """Return the first `length` rows."""
         length = check_length(self, length, self.max_length)
         matrices = ops.convert_to_tensor(self.matrices)
         if self.causal:
@@ -180,7 +180,7 @@ class SharedMatrices(SharedByLayers):
 
     @classmethod
     def asked_by(cls, layer: Any) -> dict[str, Any] | None:
-        """One matrix per head, unless a layer has its own matrices."""
+        """Ask for one matrix per head, unless a layer has its own matrices."""
         return {"num_heads": layer.num_heads} if layer.max_length is None else None
 
     @classmethod
@@ -191,11 +191,11 @@ class SharedMatrices(SharedByLayers):
         return super().split(arguments)
 
     def first(self, x: Tensor) -> dict[str, Tensor]:
-        """A_1."""
+        """Return A_1."""
         return {"energies": self.transition(self.initial(x))}
 
     def next(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
-        """A_l from A_{l-1}."""
+        """Return A_l, from A_{l-1}."""
         return {"energies": self.transition(given["energies"])}
 
 
@@ -335,7 +335,7 @@ class RecurrentAttention(PositionAttention):
             )
 
     def position_energies(self, length: int | Tensor) -> Tensor:
-        """A_1 from the layer's own A_0, with as many rows as there are positions."""
+        """Return A_1 from the layer's own A_0, with as many rows as there are positions."""
         if self.max_length is None:
             raise ValueError("RecurrentAttention: give `max_length`, or `energies` in the call. Received: neither.")
         length = check_length(self, length, self.max_length)

@@ -40,7 +40,7 @@ class UniformAttention(AttentionLayer):
     softmax_alone = "its weights are equal whatever the energies"
 
     def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
-        """Nothing to build: the mechanism has no weights."""
+        """Build nothing: the mechanism has no weights."""
         self.built = True
 
     def prepare(
@@ -56,24 +56,24 @@ class UniformAttention(AttentionLayer):
         return {**memory, "scores": scores, "context": super().weigh(scores, memory)}
 
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
-        """The result of `prepare`, as there are no energies."""
+        """Return the result of `prepare`, as there are no energies."""
         return memory["scores"]
 
     def observe(
         self, query: Tensor, memory: TensorTree, state: TensorTree
     ) -> tuple[TensorTree, Tensor | None, TensorTree]:
-        """The whole source: no further mask applies in a step."""
+        """Return the whole source: no further mask applies in a step."""
         return memory, None, state
 
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
     ) -> tuple[Tensor, TensorTree]:
-        """Equal weights, the same for all target positions unless a mask distinguishes them."""
+        """Return equal weights, the same for all target positions unless a mask distinguishes them."""
         # A mask may have one column for all source positions.
         return at if mask is None else equal_weights(ops.logical_and(mask, memory["mask"][:, None, None])), state
 
     def weigh(
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
-        """The mean of the values."""
+        """Return the mean of the values."""
         return memory["context"] if mask is None else super().weigh(weights, memory)

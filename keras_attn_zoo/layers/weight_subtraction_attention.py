@@ -59,7 +59,7 @@ class WeightSubtractionAttention(DotProductAttention):
         self.subtraction = float(subtraction)
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
-        """Nothing has been attended to."""
+        """Return a past of 0: nothing has been attended to."""
         return {"past": self.no_weights(memory)}
 
     def advance(

@@ -94,7 +94,7 @@ def without_padding(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def masked_softmax(energies: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Softmax over the last axis, in float32, with 0 where the mask is false.
+    """Return the softmax over the last axis, in float32, with 0 where the mask is false.
 
     A row whose mask is false everywhere becomes 0, not NaN.
 
@@ -118,7 +118,7 @@ def masked_softmax(energies: Tensor, mask: Tensor | None = None) -> Tensor:
 
 
 def equal_weights(mask: Tensor) -> Tensor:
-    """Equal float32 weights where a mask `(..., source)` is true; 0 in a row without any true element.
+    """Return equal float32 weights where a mask `(..., source)` is true; 0 in a row without any true element.
 
     Example:
         >>> equal_weights([[True, True, False]])  # [[0.5, 0.5, 0.0]]

@@ -41,7 +41,7 @@ def guarded_log_normalizer(left: Tensor, right: Tensor) -> Tensor:
 
 
 def slices_of(x: Tensor) -> Tensor:
-    """`(batch, n, vocabulary)` as `(slices, batch, n, slice)`; the last slice is padded with entries that add 0."""
+    """Cut `(batch, n, vocabulary)` into `(slices, batch, n, slice)`; the last is padded with entries that add 0."""
     vocabulary = x.shape[-1]
     count = -(-vocabulary // _SLICE)
     x = ops.pad(x, ((0, 0), (0, 0), (0, count * _SLICE - vocabulary)), constant_values=EXCLUDED)
@@ -49,5 +49,5 @@ def slices_of(x: Tensor) -> Tensor:
 
 
 def pairs_of(left: Tensor, right: Tensor) -> Tensor:
-    """The sums left_iv + right_jv of all pairs i, j, `(batch, n, m, vocabulary)`."""
+    """Return the sums left_iv + right_jv of all pairs i, j, `(batch, n, m, vocabulary)`."""
     return left[:, :, None] + right[:, None]

@@ -32,13 +32,13 @@ def entmax15(energies: Tensor) -> Tensor:
 
 
 def shifted_energies(energies: Tensor) -> Tensor:
-    """Energies whose largest is 0, so that thresholds lie from -1 to 0."""
+    """Return energies whose largest is 0, so that thresholds lie from -1 to 0."""
     # Without `initial`, some backends refuse an empty batch.
     return ops.maximum(energies - ops.max(energies, axis=-1, keepdims=True, initial=EXCLUDED), _OUTSIDE)
 
 
 def sorted_energies(energies: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Shifted energies; these from the largest on, with their ranks and the sums up to each."""
+    """Return shifted energies; these from the largest on, with their ranks and the sums up to each."""
     shifted = shifted_energies(energies)
     largest_first = ops.flip(ops.sort(shifted, axis=-1), axis=-1)
     rank = ops.cumsum(ops.ones_like(largest_first), axis=-1)
@@ -46,6 +46,6 @@ def sorted_energies(energies: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def at_last(inside: Tensor, thresholds: Tensor) -> Tensor:
-    """The threshold at the last rank inside the support, `(..., 1)`; the ranks inside come first."""
+    """Return the threshold at the last rank inside the support, `(..., 1)`; the ranks inside come first."""
     last = ops.sum(ops.cast(inside, "int32"), axis=-1, keepdims=True) - 1
     return ops.take_along_axis(thresholds, last, axis=-1)

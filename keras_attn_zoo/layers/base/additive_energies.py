@@ -21,7 +21,7 @@ def linear(layer: keras.layers.Layer, x: Tensor, kernel: keras.Variable, bias: k
 
 @recomputed
 def position_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
-    """Energies of one target position: vᵀ tanh(q_i + k_j).
+    """Return the energies of one target position: vᵀ tanh(q_i + k_j).
 
     Recomputed in the backward pass, so that training keeps no tensor of
     target · source · units.
@@ -39,7 +39,7 @@ def position_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
 
 @recomputed
 def position_energies_with_record(query: Tensor, key: Tensor, vector: Tensor, record: Tensor, kernel: Tensor) -> Tensor:
-    """Energies of one target position, given a vector for each source position: vᵀ tanh(q_i + k_j + r_j V).
+    """Return energies of one target position, given a vector per source position: vᵀ tanh(q_i + k_j + r_j V).
 
     Args:
         query: `(batch, 1, units)`, projected.
@@ -55,7 +55,7 @@ def position_energies_with_record(query: Tensor, key: Tensor, vector: Tensor, re
 
 
 def additive_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
-    """Energies of all target positions, one after the other: e_ij = vᵀ tanh(q_i + k_j).
+    """Compute the energies of all target positions, one after the other: e_ij = vᵀ tanh(q_i + k_j).
 
     Args:
         query: `(batch, target, units)`, projected.

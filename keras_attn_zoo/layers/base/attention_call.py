@@ -82,7 +82,7 @@ class AttentionCall(Rematerialized):
         use_causal_mask: bool,
         **prepared: Tensor | None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """The body of a call; any further arguments of a mechanism's call go to its `prepare`."""
+        """Run the body of a call; any further arguments of a mechanism's call go to its `prepare`."""
         source = query if value is None else value
         lengths = ops.shape(query)[1], ops.shape(source)[1]
         if 0 in (query.shape[1], source.shape[1]):

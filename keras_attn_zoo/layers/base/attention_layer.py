@@ -136,7 +136,7 @@ class AttentionLayer(AttentionCall):
         return key
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
-        """Energies `(batch, heads, target, source)` of a query `(batch, target, query_dim)`, unmasked."""
+        """Return energies `(batch, heads, target, source)` of a query `(batch, target, query_dim)`, unmasked."""
         raise NotImplementedError
 
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
@@ -154,7 +154,7 @@ class AttentionLayer(AttentionCall):
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
     ) -> tuple[Tensor, TensorTree]:
-        """Weights `(batch, heads, target, source)` from the result of `ahead`, and the next state.
+        """Return weights `(batch, heads, target, source)` from the result of `ahead`, and the next state.
 
         With a state it is called for one position after the other, with a target axis of size 1 in `at`, weights and
         mask; without one, once for all positions. The weights are those before dropout.
@@ -162,13 +162,13 @@ class AttentionLayer(AttentionCall):
         return self.normalize(at, mask), state
 
     def normalize(self, energies: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Weights from energies `(..., source)`: the layer's normaliser in float32, 0 where the mask is false."""
+        """Return weights from energies `(..., source)`: the normaliser in float32, 0 where the mask is false."""
         return NORMALIZERS[self.normalizer](energies, mask)
 
     def weigh(
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
-        """Context from single-head weights `(batch, 1, target, source)`: c_i = Σ_j α_ij h_j."""
+        """Return the context from single-head weights `(batch, 1, target, source)`: c_i = Σ_j α_ij h_j."""
         return weighted_sum(weights[:, 0], memory["value"])
 
     def observe(
@@ -189,7 +189,7 @@ class AttentionLayer(AttentionCall):
         return state
 
     def no_weights(self, memory: TensorTree) -> Tensor:
-        """Zeros for the weights of one position, `(batch, heads, 1, source)`: often the initial past."""
+        """Return zeros for the weights of one position, `(batch, heads, 1, source)`: often the initial past."""
         batch, source = ops.shape(memory["mask"])
         return ops.zeros((batch, self.num_heads, 1, source), dtype="float32")
 
@@ -242,7 +242,7 @@ class AttentionLayer(AttentionCall):
         noise: TensorTree | None = None,
         positions: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, TensorTree]:
-        """The body of a step, from what `observe` returned: context and scores with a target axis, the next state."""
+        """Run a step on what `observe` returned: context and scores with a target axis, the next state."""
         weights, state = self.advance(self.ahead(query, memory, positions), memory, mask, state)
         dropped = weights
         if noise is not None:

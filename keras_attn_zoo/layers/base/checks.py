@@ -11,12 +11,12 @@ from keras_attn_zoo.support.types import Shape, Tensor
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number, of Python or NumPy, and not a boolean."""
+    """Return whether a value is a real number, of Python or NumPy, and not a boolean."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a value is an integer, of Python or NumPy, and not a boolean."""
+    """Return whether a value is an integer, of Python or NumPy, and not a boolean."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 

@@ -32,19 +32,19 @@ class DotProductAttention(HeadedAttention):
         return {**memory, **{part: ops.cast(x, self.operand_dtype) for part, x in parts.items()}}
 
     def project_key(self, key: Tensor) -> Tensor:
-        """W_k h_j."""
+        """Return W_k h_j."""
         return self.key_dense(key)
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
-        """One matrix product per head."""
+        """Compute one matrix product per head."""
         return self.products(self.project_query(query), memory)
 
     def project_query(self, query: Tensor) -> Tensor:
-        """W_q s_i / √d_k."""
+        """Return W_q s_i / √d_k."""
         return self.query_dense(query) * self.key_dim**-0.5
 
     def products(self, query: Tensor, memory: TensorTree) -> Tensor:
-        """Products of projected queries and keys."""
+        """Return the products of projected queries and keys."""
         if query.shape[2] == 1:
             # One position: transposing the query is cheap, transposing all keys would not be.
             return ops.transpose(ops.matmul(memory["key"], ops.transpose(query, (0, 1, 3, 2))), (0, 1, 3, 2))

@@ -164,7 +164,7 @@ class HeadedAttention(AttentionLayer):
         return operand_dtype(self.compute_dtype)
 
     def drop(self, weights: Tensor, training: bool | None) -> Tensor:
-        """Weights under dropout, in the type of products with values."""
+        """Return the weights under dropout, in the type of products with values."""
         weights = ops.cast(weights, self.operand_dtype)
         if not self.dropout or training is False:
             # A call of a layer costs more than some steps of a search.
@@ -185,11 +185,11 @@ class HeadedAttention(AttentionLayer):
     def weigh(
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
-        """Contexts of all heads, joined."""
+        """Return the contexts of all heads, joined."""
         return self.merge(self.weighted(self.drop(weights, training), memory["value"]), mask)
 
     def weighted(self, weights: Tensor, value: Tensor) -> Tensor:
-        """Contexts `(batch, heads, target, value_dim)` of projected values."""
+        """Return contexts `(batch, heads, target, value_dim)` of projected values."""
         return ops.matmul(weights, value)
 
     def merge(self, contexts: Tensor, mask: Tensor | None) -> Tensor:
@@ -197,7 +197,7 @@ class HeadedAttention(AttentionLayer):
         return self.without_empty_rows(self.output_dense(contexts), mask)
 
     def without_empty_rows(self, merged: Tensor, mask: Tensor | None) -> Tensor:
-        """Contexts `(batch, target, width)`, set to 0 in a row with nothing to attend to."""
+        """Return contexts `(batch, target, width)`, set to 0 in a row with nothing to attend to."""
         if mask is None:
             return merged
         return ops.where(ops.any(mask, axis=(1, 3))[..., None], merged, 0.0)

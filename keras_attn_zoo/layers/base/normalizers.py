@@ -12,7 +12,7 @@ from keras_attn_zoo.support.types import Tensor
 
 
 def sparsemax(energies: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The point of the simplex nearest to the energies: p_j = max(e_j - τ, 0).
+    """Return the point of the simplex nearest to the energies: p_j = max(e_j - τ, 0).
 
     Args:
         energies: `(..., source)`, any float type.
@@ -30,7 +30,7 @@ def sparsemax(energies: Tensor, mask: Tensor | None = None) -> Tensor:
 
 
 def entmax15(energies: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Halfway between softmax and sparsemax: p_j = max(e_j / 2 - τ, 0)².
+    """Return weights halfway between softmax and sparsemax: p_j = max(e_j / 2 - τ, 0)².
 
     Args, returns: see `sparsemax`.
 

@@ -33,7 +33,7 @@ class PositionAttention(ProjectionsSeen):
         return self.max_length
 
     def position_energies(self, length: int | Tensor) -> Tensor:
-        """Energies `(heads, length, length)` in float32."""
+        """Return energies `(heads, length, length)` in float32."""
         raise NotImplementedError
 
     def check_inputs(
@@ -67,14 +67,14 @@ class PositionAttention(ProjectionsSeen):
         return {"rows": self.normalize(energies, positions[:, None] >= positions[None])}
 
     def row(self, memory: TensorTree) -> Tensor:
-        """The weights `(heads, max_length)` of a step at the position "index"."""
+        """Return the weights `(heads, max_length)` of a step at the position "index"."""
         index = memory["index"]
         # One that is known is in range; another one may lie beyond, where contexts are NaN.
         row = index if isinstance(index, int) else ops.minimum(index, memory["positions"].shape[0] - 1)
         return ops.take(memory["rows"], row, axis=1)
 
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
-        """Energies that all sentences share, `(1, heads, length, length)`; in a step its weights."""
+        """Return energies that all sentences share, `(1, heads, length, length)`; in a step its weights."""
         if "index" not in memory:
             return memory["energies"][None]
         row = self.row(memory)[None, :, None]
@@ -83,19 +83,19 @@ class PositionAttention(ProjectionsSeen):
         return row
 
     def mask_of_step(self, memory: TensorTree, position: Tensor) -> Tensor | None:
-        """None: the rows are those of a causal call."""
+        """Return None: the rows are those of a causal call."""
         return None
 
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
     ) -> tuple[Tensor, TensorTree]:
-        """Weights of energies; in a step they are weights already."""
+        """Return the weights of energies; in a step they are weights already."""
         return (at, state) if state else super().advance(at, memory, mask, state)
 
     def weigh(
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
-        """Contexts of all heads, joined."""
+        """Return the contexts of all heads, joined."""
         if self.dropout and may_be(training):
             # Unlike the weights, dropout differs from sentence to sentence.
             weights = ops.broadcast_to(weights, (ops.shape(memory["value"])[0], *ops.shape(weights)[1:]))

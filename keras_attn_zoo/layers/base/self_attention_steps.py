@@ -43,7 +43,7 @@ class SelfAttentionSteps(AttentionLayer):
         raise NotImplementedError
 
     def mask_of_step(self, memory: TensorTree, position: Tensor) -> Tensor | None:
-        """The mask of a step at the position `(batch,)` of each sentence; None if weights need none."""
+        """Return the mask of a step at the position `(batch,)` of each sentence; None if weights need none."""
         return (memory["positions"][None] <= position[:, None])[:, None, None]
 
     def prepare(
@@ -138,7 +138,7 @@ class SelfAttentionSteps(AttentionLayer):
         noise: TensorTree | None = None,
         positions: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, TensorTree]:
-        """One step; beyond `max_length` inside a compiled loop, where nothing can be raised, its context is NaN."""
+        """Run a step; beyond `max_length` in a compiled loop, where nothing can be raised, its context is NaN."""
         if "index" in memory:
             positions = ops.reshape(ops.cast(memory["index"], "int32"), (1,))
         context, scores, state = super().attend_once(query, memory, mask, state, noise, positions)
@@ -169,7 +169,7 @@ class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
     """Steps of an attention with heads that have seen the keys and values, or the values alone, of all positions."""
 
     def room(self, max_length: int) -> int:
-        """How many positions are kept, if not in parts."""
+        """Return how many positions are kept, if not in parts."""
         return max_length
 
     def keep(self, past: Tensor, projected: Tensor, index: int | Tensor) -> Tensor:
@@ -225,7 +225,7 @@ class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
     def weigh(
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
-        """Contexts of all heads, joined."""
+        """Return the contexts of all heads, joined."""
         if "index" not in memory or not self._shares():
             return super().weigh(weights, memory, mask, training)
         # A position has a place for each query: for one, or for all beams.

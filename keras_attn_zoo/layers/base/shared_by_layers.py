@@ -42,9 +42,9 @@ class SharedByLayers:
         return {**{key: value for key, value in arguments.items() if key not in of_side}, **cls.of_each}, of_side
 
     def first(self, x: Tensor) -> dict[str, Tensor]:
-        """The first layer's arguments, by name; only the length of `x`, `(batch, length, ...)`, matters."""
+        """Return the first layer's arguments, by name; of `x`, `(batch, length, ...)`, only the length matters."""
         raise NotImplementedError
 
     def next(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The arguments of a layer, from those of the previous one."""
+        """Return the arguments of a layer, from those of the previous one."""
         return given

@@ -16,19 +16,19 @@ def expand_to_positions(query: Tensor, context: Tensor, scores: Tensor) -> tuple
 
 
 def empty_result(query: Tensor, source: Tensor, heads: int, width: int | None, dtype: str) -> tuple[Tensor, Tensor]:
-    """Context and scores if there are no target or no source positions."""
+    """Return context and scores if there are no target or no source positions."""
     batch, target = ops.shape(query)[0], ops.shape(query)[1]
     context = ops.zeros((batch, target, width), dtype=dtype)
     return context, ops.zeros((batch, heads, target, ops.shape(source)[1]), dtype="float32")
 
 
 def to_time_major(x: Tensor) -> Tensor:
-    """`(batch, heads, target, ...)` as `(target, batch, heads, 1, ...)`: slices of one position that keep its axis."""
+    """Turn `(batch, heads, target, ...)` into `(target, batch, heads, 1, ...)`: a slice per position, axis kept."""
     return ops.transpose(x, (2, 0, 1, *range(3, len(x.shape))))[:, :, :, None]
 
 
 def to_batch_major(x: Tensor) -> Tensor:
-    """The inverse of `to_time_major`."""
+    """Invert `to_time_major`."""
     return ops.transpose(x[:, :, :, 0], (1, 2, 0, *range(3, len(x.shape) - 1)))
 
 
