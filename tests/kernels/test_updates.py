@@ -1,4 +1,4 @@
-"""Adam against its equations in NumPy."""
+"""Adam and its update, against its equations in NumPy."""
 
 import keras
 import numpy as np
