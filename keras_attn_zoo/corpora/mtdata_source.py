@@ -51,7 +51,7 @@ def read_entries(
 def _read(entry, turned, folder):
     from mtdata.parser import Parser
 
-    with _silenced(), _inside():
+    with _silenced():
         try:
             # The cache needs the index.
             several = isinstance(entry.url, tuple)
@@ -95,7 +95,20 @@ def _cache_class():
         def get_local_path(self, url, filename=None, fix_missing=True, entry=None):
             return _fetched(url, self.root)
 
+        def get_local_in_paths(self, path, entry):
+            _check_inside(path)
+            return super().get_local_in_paths(path, entry)
+
     return ResumingCache
+
+
+def _check_inside(archive):
+    """Raise if an archive would be unpacked to outside its folder: a link in one may lead anywhere."""
+    # Before Python 3.11.4, there is no such check.
+    if tarfile.is_tarfile(archive) and hasattr(tarfile, "data_filter"):
+        with tarfile.open(archive) as members:
+            for member in members:
+                tarfile.data_filter(member, str(archive.parent))
 
 
 def _fetched(url, folder):
@@ -142,19 +155,6 @@ def _write_index(file):
             import mtdata.index
         finally:
             mtdata.cached_index_file = file
-
-
-@contextlib.contextmanager
-def _inside():
-    """Have archives that mtdata unpacks write nothing outside their folder: a link in one may lead anywhere."""
-    # Python 3.12 warns without a filter, 3.14 has this one by default; before 3.11.4, there is none.
-    before = vars(tarfile.TarFile).get("extraction_filter")
-    if hasattr(tarfile, "data_filter"):
-        tarfile.TarFile.extraction_filter = staticmethod(tarfile.data_filter)
-    try:
-        yield
-    finally:
-        tarfile.TarFile.extraction_filter = before
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """The operations of layers, bodies, training and search, each in the form that is fastest on this machine.
 
-`portable` has every operation in plain `keras.ops`; `table` says where another form takes its place. With the
+`portable` has every operation in plain `keras.ops`; `forms` says where another form takes its place. With the
 environment variable `ATTN_ZOO_KERNELS=portable`, none does.
 """
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import backend, ops, tree
 
+from keras_attn_zoo.kernels.forms import plain
 from keras_attn_zoo.kernels.known_weights import (
     is_inference,
     prepared,
@@ -17,7 +18,6 @@ from keras_attn_zoo.kernels.known_weights import (
 from keras_attn_zoo.kernels.portable import linear_maps
 from keras_attn_zoo.kernels.portable.linear_maps import as_matrix, scaled_back
 from keras_attn_zoo.kernels.processor import has_amx_int8, has_avx512, has_avx512_vnni, is_amd, is_intel
-from keras_attn_zoo.kernels.table import plain
 from keras_attn_zoo.kernels.written_gradients import custom_gradient
 from keras_attn_zoo.support.compat import stateless_scope
 from keras_attn_zoo.support.types import Tensor, TensorTree

@@ -5,9 +5,9 @@ import math
 import keras
 from keras import ops, tree
 
+from keras_attn_zoo.kernels.forms import plain
 from keras_attn_zoo.kernels.portable import loops, noise
 from keras_attn_zoo.kernels.portable.label_losses import is_largest, of_labels, smoothed
-from keras_attn_zoo.kernels.table import plain
 from keras_attn_zoo.kernels.written_gradients import custom_gradient
 from keras_attn_zoo.support.types import Tensor
 

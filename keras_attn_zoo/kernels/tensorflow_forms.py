@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 import keras
 from keras import ops, tree
 
+from keras_attn_zoo.kernels.forms import plain
 from keras_attn_zoo.kernels.portable import embeddings, loops, noise
 from keras_attn_zoo.kernels.portable.updates import AdamStep
-from keras_attn_zoo.kernels.table import plain
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import keras
 
+from keras_attn_zoo.kernels.forms import plain
 from keras_attn_zoo.kernels.portable import noise
 from keras_attn_zoo.kernels.portable.updates import AdamStep
-from keras_attn_zoo.kernels.table import plain
 from keras_attn_zoo.support.types import Tensor
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import backend, ops, tree
 
+from keras_attn_zoo.kernels.forms import takes_written_gradients
 from keras_attn_zoo.kernels.known_weights import is_inference
 from keras_attn_zoo.kernels.portable.expanded_pairs import leaves_pair, mapped, of_batch, pair_position
 from keras_attn_zoo.kernels.portable.label_losses import of_labels, smoothed
@@ -14,7 +15,6 @@ from keras_attn_zoo.kernels.portable.linear_maps import kernel_gradient, transpo
 from keras_attn_zoo.kernels.portable.loops import scan
 from keras_attn_zoo.kernels.portable.mixtures import SMALLEST_TOTAL, guarded_log_normalizer, pairs_of, slices_of
 from keras_attn_zoo.kernels.portable.sparse_normalizers import shifted_energies
-from keras_attn_zoo.kernels.table import takes_written_gradients
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # A threshold of entmax that has moved by no more than this is as near as float32 tells after one more round.

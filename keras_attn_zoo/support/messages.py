@@ -84,11 +84,13 @@ def progress_bar(
         return
     from tqdm import tqdm
 
-    # A single process, without a monitoring thread.
-    tqdm.monitor_interval = 0
-    tqdm.set_lock(threading.RLock())
+    class Bar(tqdm):
+        # A single process, without a monitoring thread.
+        monitor_interval = 0
+
+    Bar.set_lock(threading.RLock())
     shape = {"unit": unit, "unit_scale": unit == "B", "initial": done, "dynamic_ncols": True}
-    with tqdm(desc=printable(what), total=total, file=sys.stderr, leave=False, **shape) as bar:
+    with Bar(desc=printable(what), total=total, file=sys.stderr, leave=False, **shape) as bar:
 
         def show(done: int, text: str = "") -> None:
             bar.set_postfix_str(printable(text), refresh=False)

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.kernels import log_normalizer, pair_recurrence, token_losses
-from keras_attn_zoo.kernels.table import plain
+from keras_attn_zoo.kernels.forms import plain
 from tests.layers.calls import BACKEND, compiled, to_numpy, value_and_gradients
 from tests.layers.cases import numbers
 

@@ -7,7 +7,7 @@ from keras import ops
 
 import keras_attn_zoo.layers
 from keras_attn_zoo import kernels
-from keras_attn_zoo.kernels.table import plain
+from keras_attn_zoo.kernels.forms import plain
 from keras_attn_zoo.layers.base.normalizers import NORMALIZERS, entmax15, sparsemax
 from tests.layers.calls import compiled, eager_gradients, of_unknown_sizes, to_numpy
 from tests.layers.cases import CASES, Case, weights_of

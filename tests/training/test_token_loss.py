@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.kernels import token_losses
-from keras_attn_zoo.kernels.table import plain
+from keras_attn_zoo.kernels.forms import plain
 from keras_attn_zoo.training.token_loss import token_sums
 from tests import tiny
 from tests.layers.calls import value_and_gradients

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from keras import ops
 
+from keras_attn_zoo.kernels.forms import operation
 from keras_attn_zoo.kernels.portable.linear_maps import matrix_product, transposed_matrix
 from keras_attn_zoo.kernels.portable.loops import scan
-from keras_attn_zoo.kernels.table import operation
 from keras_attn_zoo.support.types import Tensor
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn_zoo.kernels.table import operation
+from keras_attn_zoo.kernels.forms import operation
 from keras_attn_zoo.support.types import Tensor
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from keras import ops
 
-from keras_attn_zoo.kernels.table import operation
+from keras_attn_zoo.kernels.forms import operation
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
 

@@ -2,8 +2,8 @@
 
 from keras import ops
 
+from keras_attn_zoo.kernels.forms import operation
 from keras_attn_zoo.kernels.portable.masks import EXCLUDED
-from keras_attn_zoo.kernels.table import operation
 from keras_attn_zoo.support.types import Tensor
 
 # A sum of products of numbers up to 1 that is below this may have lost terms that float32 cannot represent.

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attn_zoo.kernels.table import operation
+from keras_attn_zoo.kernels.forms import operation
 from keras_attn_zoo.support.types import Tensor
 
 # Of the few numbers that are kept at higher rates, a bound of whole bits would keep too many or too few.

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attn_zoo.kernels.table import operation
+from keras_attn_zoo.kernels.forms import operation
 from keras_attn_zoo.support.types import Tensor
 
 

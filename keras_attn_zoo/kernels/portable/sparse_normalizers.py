@@ -2,8 +2,8 @@
 
 from keras import ops
 
+from keras_attn_zoo.kernels.forms import operation
 from keras_attn_zoo.kernels.portable.masks import EXCLUDED
-from keras_attn_zoo.kernels.table import operation
 from keras_attn_zoo.support.types import Tensor
 
 # Below every threshold if the largest energy is 0, and small enough in magnitude to be summed without loss.

@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_attn_zoo import kernels
 from keras_attn_zoo.decoding import BeamSearch
-from keras_attn_zoo.kernels import linear, portable, table
+from keras_attn_zoo.kernels import forms, linear, portable
 from keras_attn_zoo.support.errors import UserError
 from tests import tiny
 from tests.layers.calls import BACKEND, compiled
@@ -22,19 +22,19 @@ MODULES = [
     importlib.import_module(f"keras_attn_zoo.kernels.portable.{module.name}")
     for module in pkgutil.iter_modules(portable.__path__)
 ]
-OPERATIONS = {name: getattr(module, name) for module in MODULES for name in table.FORMS if hasattr(module, name)}
+OPERATIONS = {name: getattr(module, name) for module in MODULES for name in forms.FORMS if hasattr(module, name)}
 
 
 @pytest.fixture(name="portable")
 def _portable(monkeypatch):
-    monkeypatch.setenv(table.KERNELS, "portable")
+    monkeypatch.setenv(forms.KERNELS, "portable")
 
 
 def test_every_form_is_called_as_its_operation():
-    assert OPERATIONS.keys() == table.FORMS.keys()
-    for name, forms in table.FORMS.items():
-        wanted = [*inspect.signature(table.plain(OPERATIONS[name])).parameters]
-        for form in forms:
+    assert OPERATIONS.keys() == forms.FORMS.keys()
+    for name, entries in forms.FORMS.items():
+        wanted = [*inspect.signature(forms.plain(OPERATIONS[name])).parameters]
+        for form in entries:
             module, function = form.place.split(":")
             found = getattr(importlib.import_module(f"keras_attn_zoo.kernels.{module}"), function)
             assert len([*inspect.signature(found).parameters]) == len(wanted), form
@@ -42,10 +42,12 @@ def test_every_form_is_called_as_its_operation():
 
 def test_the_first_form_that_suits_runs(monkeypatch):
     used = []
-    monkeypatch.setattr(table, "_imported", lambda place: lambda *args, **kwargs: used.append(place))
+    monkeypatch.setattr(forms, "_imported", lambda place: lambda *args, **kwargs: used.append(place))
     for suits, wanted in (((True, True), "a:x"), ((False, True), "b:x"), ((False, False), None)):
-        forms = tuple(table.Form(lambda one=one: one, place) for one, place in zip(suits, ("a:x", "b:x"), strict=True))
-        monkeypatch.setitem(table.FORMS, "linear", forms)
+        entries = tuple(
+            forms.Form(lambda one=one: one, place) for one, place in zip(suits, ("a:x", "b:x"), strict=True)
+        )
+        monkeypatch.setitem(forms.FORMS, "linear", entries)
         used.clear()
         linear(ops.ones((1, 2)), ops.ones((2, 3)))
         assert used == ([] if wanted is None else [wanted])
@@ -53,10 +55,10 @@ def test_the_first_form_that_suits_runs(monkeypatch):
 
 def test_portable_leaves_what_a_backend_needs(portable):
     def place(name):
-        found = table.form_of(name, table.plain(OPERATIONS[name]))
+        found = forms.form_of(name, forms.plain(OPERATIONS[name]))
         return found.__module__.removeprefix("keras_attn_zoo.kernels.")
 
-    found = {name for name in table.FORMS if not place(name).startswith("portable.")}
+    found = {name for name in forms.FORMS if not place(name).startswith("portable.")}
     needed = {"tensorflow": {"scan", "write", "at_most", "is_replica", "rows"}, "jax": {"first"}, "torch": {"dropout"}}
     assert found == needed[BACKEND]
 
@@ -64,15 +66,15 @@ def test_portable_leaves_what_a_backend_needs(portable):
 @pytest.mark.one_backend
 @pytest.mark.parametrize("given", ["", "fastest", "portable", None])
 def test_the_choices(given, monkeypatch):
-    monkeypatch.delenv(table.KERNELS, raising=False)
+    monkeypatch.delenv(forms.KERNELS, raising=False)
     if given is not None:
-        monkeypatch.setenv(table.KERNELS, given)
-    assert table.choice() == (given or "fastest")
+        monkeypatch.setenv(forms.KERNELS, given)
+    assert forms.choice() == (given or "fastest")
 
 
 @pytest.mark.one_backend
 def test_another_choice_is_an_error(monkeypatch):
-    monkeypatch.setenv(table.KERNELS, "slow")
+    monkeypatch.setenv(forms.KERNELS, "slow")
     with pytest.raises(UserError, match=r"^ATTN_ZOO_KERNELS must be fastest or portable; received 'slow'\.$"):
         kernels.top_k(ops.ones((1, 3)), 1)
 
@@ -96,8 +98,8 @@ def test_a_call_is_its_equation_in_the_portable_form(case, portable):
 def test_training_and_search_give_the_same_numbers_in_both(body, monkeypatch):
     """A step of training by each form, then translations: equal to the rounding of sums in another order."""
     found = {}
-    for choice in table.CHOICES:
-        monkeypatch.setenv(table.KERNELS, choice)
+    for choice in forms.CHOICES:
+        monkeypatch.setenv(forms.KERNELS, choice)
         model = tiny.translator(body=body, dropout=0.0, sampler=BeamSearch(2))
         x, y, weights = tiny.batch()
         model.compile(optimizer=keras.optimizers.SGD(0.1), sampler=model.sampler)
