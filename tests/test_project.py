@@ -65,3 +65,8 @@ def test_workflows_ask_for_what_is_pinned(workflow):
     for names in re.findall(r'grep -E "\^\(([\w|-]+)\)=="', workflow.read_text(encoding="utf-8")):
         for name in names.split("|"):
             assert re.search(rf"^{name}==", REQUIREMENTS, re.MULTILINE), name
+
+
+def test_no_two_files_of_the_package_share_a_name():
+    names = [path.name for path in (ROOT / "keras_attn_zoo").rglob("*.py") if not path.name.startswith("__")]
+    assert len(names) == len(set(names))
