@@ -20,11 +20,15 @@ class Adam(keras.optimizers.Adam):
     that of `kernels.adam`.
 
     Args:
-        *args, **kwargs: see `keras.optimizers.Adam`. With options other than those of
-            Adam itself and `global_clipnorm`, the update is Keras'.
+        *args, **kwargs: see `keras.optimizers.Adam`. With `amsgrad`, `clipnorm`, `clipvalue`,
+            `weight_decay`, `use_ema`, `loss_scale_factor`, gradient accumulation or
+            constraints, the update is Keras'.
 
     Example:
         >>> translator.compile(Adam(1e-3, global_clipnorm=1.0))  # doctest: +SKIP
+
+    Differences from Keras: under TensorFlow, the rows that the gradient of a
+    `keras.layers.Embedding` has for one token are added before they are squared.
 
     Source: Kingma and Ba, Adam: a method for stochastic optimization, 2015.
     """
