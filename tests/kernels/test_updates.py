@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.kernels import torch_forms
+from keras_attn_zoo.kernels import rows, torch_forms
 from keras_attn_zoo.training.adam import Adam
 
 SHAPES = [(3, 4), (5,), ()]
@@ -92,3 +92,15 @@ def test_a_known_norm_clips_as_keras_does(norm, amsgrad, heeded, monkeypatch):
 def test_the_configuration_is_that_of_keras():
     again = keras.optimizers.deserialize(keras.optimizers.serialize(Adam(0.3, global_clipnorm=2.0)))
     assert type(again) is Adam and again.global_clipnorm == 2.0
+
+
+@pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="sparse gradients are TensorFlow's")
+def test_the_gradient_of_rows_is_dense():
+    import tensorflow as tf
+
+    table = tf.Variable(np.ones((4, 2), "float32"))
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(rows(tf.convert_to_tensor(table), ops.convert_to_tensor([1, 1, 3])))
+    found = tape.gradient(total, table)
+    assert isinstance(found, tf.Tensor)
+    np.testing.assert_array_equal(found, [[0, 0], [2, 2], [0, 0], [1, 1]])
