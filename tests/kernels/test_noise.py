@@ -18,3 +18,13 @@ def test_a_share_is_dropped_and_the_rest_scaled(rate, kind):
     assert abs((first == 0).mean() - rate) < 4.5 * deviation
     np.testing.assert_allclose(first[first != 0], 1 / (1 - rate), rtol=1e-6 if kind == "float32" else 0.01)
     assert (first != second).any()
+
+
+def test_words_of_a_seed_with_the_same_sum_drop_other_numbers():
+    """Or the masks of a layer would be those of another one's next step."""
+    x, masks = ops.ones((20, 30)), []
+    for words in ((7, 3), (8, 2)):
+        seed = keras.random.SeedGenerator(1)
+        seed.state.assign(words)
+        masks.append(ops.convert_to_numpy(dropout(x, 0.5, seed)))
+    assert 0.3 < (masks[0] != masks[1]).mean() < 0.7
