@@ -85,7 +85,13 @@ class OutputProjection(keras.layers.Layer):
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: QuantizationConfig | None = None
     ) -> None:
-        """Quantize the matrix to int8; one that is shared is copied."""
+        """Quantize the matrix to int8; one that is shared is copied.
+
+        Raises:
+            ValueError: it is quantized already.
+        """
+        if self._quantized is not None:
+            raise ValueError(f"{type(self).__name__}: the layer is quantized already. Received: mode={mode!r}.")
         with keras.name_scope(self.name, caller=self):
             dense = self._dense(quantized=False)
             dense.build((None, self.kernel.shape[-1]))

@@ -107,13 +107,14 @@ class WholeVariables:
     leave a model without weights. Other backends have no such state.
     """
 
+    def _get_jax_state(self, *args: Any, **kwargs: Any) -> Any:
+        """Leave the values on the variables too: a step that fails before it runs then changes nothing."""
+        return super()._get_jax_state(*args, **{**kwargs, "purge_model_variables": False})  # type: ignore[misc]
+
     def _make_function(self, step_function: Any, *args: Any, **kwargs: Any) -> Any:
-        """Note the state before steps, one of which may fail before it runs, and each new one before Keras does."""
+        """Note the new state as soon as there is one, before Keras does."""
         if not hasattr(self, "jax_state_sync"):
             return super()._make_function(step_function, *args, **kwargs)  # type: ignore[misc]
-
-        def note(state):
-            self._jax_state = dict(zip(_STATES[len(state)], state, strict=True))
 
         def step(state, data):
             results: list[Any] = []
@@ -122,16 +123,11 @@ class WholeVariables:
                 results.extend(map(step_function, (state,), (data,)))
             finally:
                 if results:
-                    note(results[0][1])
+                    state = results[0][1]
+                    self._jax_state = dict(zip(_STATES[len(state)], state, strict=True))
             return results[0]
 
-        function = super()._make_function(step, *args, **kwargs)  # type: ignore[misc]
-
-        def run(state, *args):
-            note(state)
-            return function(state, *args)
-
-        return run
+        return super()._make_function(step, *args, **kwargs)  # type: ignore[misc]
 
 
 @contextlib.contextmanager

@@ -58,9 +58,13 @@ class Adam(keras.optimizers.Adam):
             trainable_variables: the weights; by default those of the first call.
             norm: √Σ g² over all gradients if it is known, for `global_clipnorm`.
         """
-        weights = list(trainable_variables or ())
-        if not self._is_plain(grads, weights):
-            super().apply(grads, trainable_variables)
+        # Keras reads both more than once, too.
+        grads, weights = list(grads), None if trainable_variables is None else list(trainable_variables)
+        if weights and not self.built:
+            with keras.name_scope(self.name, caller=self):
+                self.build(weights)
+        if not weights or not self._is_plain(grads, weights):
+            super().apply(grads, weights)
             return
         moments = [self._moments.of[id(weight)] for weight in weights]
         kernels.adam(
@@ -83,10 +87,14 @@ class Adam(keras.optimizers.Adam):
         """Whether the update is that of the equation, perhaps clipped by the norm of all gradients."""
         options = (self.clipnorm, self.clipvalue, self.weight_decay, self.loss_scale_factor)
         return (
-            bool(weights)
+            type(self).update_step is keras.optimizers.Adam.update_step
             and all(option is None for option in options)
             and not (self.amsgrad or self.use_ema or self.gradient_accumulation_steps)
-            and all(gradient is not None for gradient in gradients)
+            and len(gradients) == len(weights)
+            # The norm is one of float32.
+            and all(
+                g is not None and _type(g) == _type(w) != "float64" for g, w in zip(gradients, weights, strict=True)
+            )
             and all(id(w) in self._moments.of and w.constraint is None for w in weights)
             and not any(w.overwrite_with_gradient for w in weights)
             and not kernels.is_replica()
@@ -99,6 +107,10 @@ class Adam(keras.optimizers.Adam):
             return None
         norm = global_norm(gradients) if norm is None else norm
         return limit / ops.maximum(norm, limit) + (norm - norm)
+
+
+def _type(x):
+    return keras.backend.standardize_dtype(x.dtype)
 
 
 class _Moments:

@@ -94,6 +94,43 @@ def test_the_configuration_is_that_of_keras():
     assert type(again) is Adam and again.global_clipnorm == 2.0
 
 
+@pytest.mark.parametrize("options", [{}, {"weight_decay": 0.1}], ids=["plain", "of Keras"])
+def test_weights_may_come_one_by_one_to_an_optimizer_that_is_not_built(options):
+    found = []
+    for kind in (Adam, keras.optimizers.Adam):
+        variables, optimizer = [keras.Variable(np.ones(3, "float32")) for _ in range(2)], kind(0.1, **options)
+        for _ in range(2):
+            gradients = [ops.convert_to_tensor(np.full(3, 0.5, "float32")) for _ in variables]
+            optimizer.apply(gradients, iter(variables) if kind is Adam else variables)
+        found.append([ops.convert_to_numpy(v.value) for v in variables])
+    np.testing.assert_allclose(*found, rtol=2e-5)
+    assert (found[0][0] < 0.9).all()
+
+
+def test_what_float32_cannot_hold_is_clipped_as_by_keras():
+    found = []
+    for kind in (Adam, keras.optimizers.Adam):
+        variable = keras.Variable(np.ones(3), dtype="float64" if keras.config.backend() != "jax" else "float32")
+        large = 1e30 if keras.config.backend() != "jax" else 1e10
+        gradient = ops.convert_to_tensor(np.full(3, large), dtype=variable.dtype)
+        optimizer = kind(0.1, global_clipnorm=1.0)
+        optimizer.apply([gradient], [variable])
+        found.append(ops.convert_to_numpy(variable.value))
+    np.testing.assert_allclose(*found, rtol=1e-6)
+    assert np.isfinite(found[0]).all()
+
+
+class Halved(Adam):
+    def update_step(self, gradient, variable, learning_rate):
+        super().update_step(gradient, variable, learning_rate / 2)
+
+
+def test_a_subclass_may_change_the_update():
+    variable = keras.Variable(np.ones(3, "float32"))
+    Halved(0.1).apply([ops.ones(3)], [variable])
+    np.testing.assert_allclose(ops.convert_to_numpy(variable.value), 0.95, rtol=1e-4)
+
+
 @pytest.mark.skipif(keras.config.backend() != "tensorflow", reason="sparse gradients are TensorFlow's")
 def test_the_gradient_of_rows_is_dense():
     import tensorflow as tf

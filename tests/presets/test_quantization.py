@@ -280,3 +280,15 @@ def test_a_quantized_policy_that_has_no_layer_is_refused():
         layer = OutputProjection(7, dtype=f"{mode}_from_float32")
         with pytest.raises(ValueError, match=f"OutputProjection: only .* 'int8' is supported. Received: mode='{mode}'"):
             layer.build((None, 5))
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_an_output_projection_is_quantized_once(tied):
+    embedding = TokenEmbedding(7, 4) if tied else None
+    layer = OutputProjection(7, embedding)
+    layer.build((None, 4))
+    layer.quantize("int8")
+    weights = len(layer.weights)
+    with pytest.raises(ValueError, match="quantized already"):
+        layer.quantize("int8")
+    assert len(layer.weights) == weights
