@@ -1,6 +1,6 @@
 """What the tests of each folder may cost before every commit, in seconds of a processor.
 
-These are what they took on a machine on which `python -m tests` takes ten minutes on two cores; a folder that takes
+These are what they took on a machine on which `python -m tests` takes nine minutes on two cores; a folder that takes
 more than `FACTOR` times as much, and `GRACE` seconds besides, fails the run. Seconds of a processor hardly depend on
 what else a machine does. Who adds tests that need more makes others cheaper, or moves what a quicker test sees too to
 the night (`slow`).

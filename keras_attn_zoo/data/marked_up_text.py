@@ -66,7 +66,7 @@ class Segments:
     def __init__(self, path: PathLike, keys: Sequence[Key], lists: dict[Role, list[list[str]]]) -> None:
         self.path, self.keys, self.lists = path, keys, lists
 
-    def of(self, role: Role) -> list[list[str]]:
+    def lists_of(self, role: Role) -> list[list[str]]:
         """Return the lists of a role; of a file that has one role, its own, whichever is asked for.
 
         Raises:
@@ -87,7 +87,7 @@ class Segments:
         """
         if missing := [role for role in ("source", "reference") if role not in self.lists]:
             raise UserError(f"{name_of(self.path)} has no {missing[0]}: give two files, source and reference.")
-        return map(list, zip(*self.of("source"), *self.of("reference"), strict=True))
+        return map(list, zip(*self.lists_of("source"), *self.lists_of("reference"), strict=True))
 
     def in_order_of(self, other: "Segments") -> "Segments":
         """Return the same segments in the order that they have in another file.

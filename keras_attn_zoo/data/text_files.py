@@ -48,7 +48,7 @@ def _sentences(path, role, pauses=False, keep_mark=False):
     """Yield the lines of a file, or its segments of a role."""
     with open_bytes(path) as stream:
         segments = segments_in(stream, path)
-        yield from _lines(stream, path, pauses, keep_mark) if segments is None else segments.of(role)[0]
+        yield from _lines(stream, path, pauses, keep_mark) if segments is None else segments.lists_of(role)[0]
 
 
 def read_lines(path: PathLike, role: Role = "source", as_written: bool = False) -> Iterator[str]:
@@ -142,7 +142,7 @@ def read_translations(path: PathLike, role: Role = "reference", beside: PathLike
     with open_bytes(path) as stream:
         segments = segments_in(stream, path)
         if segments is not None:
-            return (segments if other is None else segments.in_order_of(other)).of(role)
+            return (segments if other is None else segments.in_order_of(other)).lists_of(role)
         lines = [line.rstrip() for line in _lines(stream, path, keep_mark=True)]
     warn_of_mark(path, lines[0])
     return [lines]
@@ -264,7 +264,7 @@ class ParallelFiles(_Files):
         if first is None or second is None:
             targets = read_lines(target_file, "reference", self.as_written)
         else:
-            found = second.in_order_of(first).of("reference")[0]
+            found = second.in_order_of(first).lists_of("reference")[0]
             targets = map(str.rstrip if self.as_written else normalise, found)
         sides = [read_lines(source_file), targets]
         for before, pair in enumerate(itertools.zip_longest(*sides)):

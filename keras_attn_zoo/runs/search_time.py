@@ -29,7 +29,7 @@ class SearchTime:
     shape: float
     measured: str
 
-    def of(self, text: EncodedText, system: System, times: float = 1.0) -> float:
+    def seconds_for(self, text: EncodedText, system: System, times: float = 1.0) -> float:
         """Return the seconds to translate a text so many times in one process, which compiles once."""
         return times * target_tokens(text) * self.token + (_shapes(text, system) * self.shape if times else 0.0)
 

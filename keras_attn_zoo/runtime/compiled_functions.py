@@ -106,7 +106,7 @@ class Programs:
         def on_devices(*inputs):
             if devices is None:
                 call, first_call = program(inputs)
-                with first_call.turn():
+                with first_call.one_at_a_time():
                     return _arrays(call(*inputs))
             filled = devices.fill(inputs)
             call, _ = program(filled)

@@ -83,7 +83,7 @@ class FirstCall:
 
     Example:
         >>> first_call = FirstCall()
-        >>> with first_call.turn():
+        >>> with first_call.one_at_a_time():
         ...     pass
     """
 
@@ -92,7 +92,7 @@ class FirstCall:
         self._done = False
 
     @contextlib.contextmanager
-    def turn(self) -> Iterator[None]:
+    def one_at_a_time(self) -> Iterator[None]:
         """Make a call, the first one alone; one that fails does not count."""
         if not self._done:
             with self._lock:

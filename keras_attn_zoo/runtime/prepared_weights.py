@@ -55,7 +55,7 @@ class PreparedWeights:
         read = [one.stored_kernel.value for one, _ in wanted]
         read += [one.kernel_scale.value for one, _ in wanted if one.quantization_mode is not None]  # type: ignore[attr-defined]
         results = self._made.setdefault(tuple((id(one), how) for one, how in wanted), _Results())
-        return results.of(read, lambda: {id(one.stored_kernel): one.prepared_kernel(how) for one, how in wanted})
+        return results.get(read, lambda: {id(one.stored_kernel): one.prepared_kernel(how) for one, how in wanted})
 
 
 def maps_of_steps(model: keras.Model) -> list[LinearMap]:
@@ -72,7 +72,7 @@ class _Results:
         self._arrays: list[weakref.ref[Any]] = []
         self._result: Any = None
 
-    def of(self, arrays: Sequence[Tensor], function: Callable[[], Any]) -> Any:
+    def get(self, arrays: Sequence[Tensor], function: Callable[[], Any]) -> Any:
         """Return the result of a function that reads these arrays."""
         with self._lock:
             known = len(self._arrays) == len(arrays)

@@ -136,7 +136,7 @@ def plan_comparison(
             scored = _scoring(system)
             search = known.of_search(run.name, scored, data)
             measured.append(search.measured)
-            translation += sum(search.of(encoded(text, scored, data), scored) for text in unscored)
+            translation += sum(search.seconds_for(encoded(text, scored, data), scored) for text in unscored)
             translation += known.of_references(run.name, scored, data, batches, unscored)
         sizes = [one.vocabulary_size for one in data.subwords]
         shown = needed.by(system, sizes, state == "done")
@@ -270,10 +270,10 @@ class _Times:
         seconds = 0.0
         if system.training.best_by == "bleu":
             valid = ParallelText(list(self.corpus.splits.valid)[: system.training.bleu_sentences])
-            seconds += self.of_search(name, system, data).of(encoded(valid, system, data), system, rounds)
+            seconds += self.of_search(name, system, data).seconds_for(encoded(valid, system, data), system, rounds)
         if milestones:
             test = encoded(self.corpus.test, system, data)
-            seconds += self.of_search(name, system, data).of(test, system, milestones)
+            seconds += self.of_search(name, system, data).seconds_for(test, system, milestones)
         return seconds
 
     def of_references(

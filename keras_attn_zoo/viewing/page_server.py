@@ -58,8 +58,8 @@ class Arriving(io.RawIOBase):
         begun: whether anything of the present request has arrived.
     """
 
-    def __init__(self, connection: socket.socket, gave_way: Callable[[socket.socket], bool]) -> None:
-        self._connection, self._gave_way = connection, gave_way
+    def __init__(self, connection: socket.socket, was_displaced: Callable[[socket.socket], bool]) -> None:
+        self._connection, self._was_displaced = connection, was_displaced
         self.begin(0)
 
     def begin(self, seconds: float) -> None:
@@ -81,7 +81,7 @@ class Arriving(io.RawIOBase):
             count = self._connection.recv_into(buffer)
         except TimeoutError:
             raise late from None
-        if not count and self._gave_way(self._connection):
+        if not count and self._was_displaced(self._connection):
             raise NotArrived(503, CROWDED)
         self.begun = True
         return count
@@ -132,7 +132,7 @@ class PageServer(http.server.ThreadingHTTPServer):
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
         # Connections whose request is not there yet, those that have waited longest first.
         self._waiting: dict[Any, None] = {}
-        self._gave_way: set[Any] = set()
+        self._was_displaced: set[Any] = set()
         self._of_waiting = threading.Lock()
         self._said: set[str] = set()
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -175,12 +175,12 @@ class PageServer(http.server.ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             self.has_arrived(request)
-            self._gave_way.discard(request)
+            self._was_displaced.discard(request)
             self._free.release()
 
-    def gave_way(self, connection: Any) -> bool:
+    def was_displaced(self, connection: Any) -> bool:
         """Return whether a connection that waited for its request was closed for others."""
-        return connection in self._gave_way
+        return connection in self._was_displaced
 
     def awaits(self, connection: Any) -> None:
         """Let a connection be closed if others want its place, until its request has arrived."""
@@ -200,7 +200,7 @@ class PageServer(http.server.ThreadingHTTPServer):
             if oldest is None:
                 return False
             del self._waiting[oldest]
-            self._gave_way.add(oldest)
+            self._was_displaced.add(oldest)
             # What has arrived is still answered.
             with contextlib.suppress(OSError):
                 oldest.shutdown(socket.SHUT_RD)
@@ -241,7 +241,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def setup(self):
         super().setup()
-        self._arriving = Arriving(self.connection, self.server.gave_way)
+        self._arriving = Arriving(self.connection, self.server.was_displaced)
         self.rfile = io.BufferedReader(self._arriving)
 
     def handle_one_request(self):

@@ -71,7 +71,7 @@ def test_one_thread_makes_the_first_call():
 
     def call():
         start.wait()
-        with first_call.turn():
+        with first_call.one_at_a_time():
             with lock:
                 made.append(1)
                 alone = len(made) == 1
@@ -84,10 +84,10 @@ def test_one_thread_makes_the_first_call():
             one.result()
     assert len(made) == 4
     failed = FirstCall()
-    with pytest.raises(ValueError, match="3"), failed.turn():
+    with pytest.raises(ValueError, match="3"), failed.one_at_a_time():
         raise ValueError("3")
     # A call that failed was none: the next one is the first.
-    with failed.turn():
+    with failed.one_at_a_time():
         pass
 
 
