@@ -166,6 +166,7 @@ def names(requirements):
     return [re.match(r"[\w-]+", requirement)[0] for requirement in requirements]
 
 
+@pytest.mark.long
 def test_the_extras_bring_what_the_package_imports():
     extras = PROJECT["optional-dependencies"]
     assert names(PROJECT["dependencies"]) == ["keras", "numpy"]

@@ -61,6 +61,7 @@ def test_what_cannot_be_aligned_is_said_before_anything_is_decoded(refused, trai
     refused("there is no head 1", *line, tmp_path / "a", "--heads", 1)
 
 
+@pytest.mark.long
 def test_plots_are_pictures(attn_zoo, refused, trained, tmp_path, encodings, capsys):
     attention = ("plot", "attention", trained, "rot haus")
     own = (*attention, "--subwords", "--output", tmp_path / "a.png")

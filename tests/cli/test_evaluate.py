@@ -53,6 +53,7 @@ def test_names_of_test_sets_stay_in_the_run_folder(attn_zoo, trained, tmp_path, 
     assert before == {path: path.stat().st_mtime_ns for path in trained.parent.rglob("*")}
 
 
+@pytest.mark.long
 def test_evaluate_counts_of_positions_one_row_each(
     attn_zoo, refused, trained, corpus, tmp_path, monkeypatch, encodings
 ):

@@ -396,6 +396,7 @@ def test_compare_is_a_recipe_from_the_command_line(attn_zoo, refused, tmp_path, 
     assert not (tmp_path / "o").exists()
 
 
+@pytest.mark.long
 def test_a_recipe_draws_what_there_is(recipe, tmp_path):
     """Of one system: no picture beside the other. What cannot be drawn is said. Of both: all."""
     out, recipe.pictures = tmp_path / "out", PICTURES

@@ -131,6 +131,7 @@ def test_dev_text_gold_links_and_language_pairs(recipe, tmp_path):
     assert RunFolder(out / "rnn").read_scores() == after
 
 
+@pytest.mark.long
 def test_a_further_test_text_fills_its_column(recipe, tmp_path, monkeypatch):
     """Scored whole, and again if it is another text; its column is scored by one call with the test text's."""
     columns = [Line("BLEU", measure="BLEU"), Line("BLEU", "other", split="news2018", measure="BLEU")]

@@ -341,6 +341,7 @@ def test_package_offers_its_rooms_names():
         data.nothing  # noqa: B018
 
 
+@pytest.mark.long
 def test_what_is_normalised_stays_as_it_is(tmp_path):
     """Every character, alone and between others, and every sentence in a file."""
     text = "".join(f"a{chr(i)} {chr(i)}b " for i in range(sys.maxunicode + 1) if not 0xD800 <= i < 0xE000)

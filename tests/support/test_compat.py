@@ -144,6 +144,7 @@ def test_the_hooks_of_training_are_called():
     assert keras.config.backend() in (*model.called, "torch")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(keras.config.backend() != "torch", reason="of PyTorch")
 def test_keras_finds_the_stand_in_for_the_compiler():
     program = (

@@ -4,6 +4,7 @@ import dataclasses
 import time
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from keras_attn_zoo.data.words import split_words
@@ -101,6 +102,7 @@ def test_a_sentence_is_typed_in(browser):
 HOVER, GRANTED = 50, 4
 
 
+@pytest.mark.long
 def test_speed_of_a_hover(browser, tmp_path):
     """100 by 100 tokens, 6 layers, 8 heads: from the pointer's move to the picture. A benchmark: -s shows it."""
     samples.large_page().save(tmp_path / "page.html")
