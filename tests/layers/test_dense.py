@@ -1,5 +1,6 @@
 """Linear maps of layers: what is prepared of them for inference."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -9,6 +10,8 @@ from keras_attn_zoo.layers.base.heads import HeadMerge, HeadProjection
 from tests.layers.calls import BACKEND, to_numpy
 from tests.layers.cases import numbers
 from tests.weights import fill_weights
+
+SEEDED = {"kernel_initializer": keras.initializers.GlorotUniform(seed=7)}
 
 
 @pytest.mark.parametrize("quantized", [False, True])
@@ -43,3 +46,17 @@ def test_the_matrix_of_a_kernel_in_int8_is_the_one_that_was_quantized(layer, sha
     assert (np.abs(to_numpy(layer.own_matrix()) - wanted) <= 1.01 * half_a_step).all()
     if not isinstance(layer, Dense):
         assert (np.abs(to_numpy(layer.matrix()) - wanted - added) <= 1.01 * half_a_step + 1e-6).all()
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [(HeadProjection(2, 3, **SEEDED), (None, None, 6)), (HeadMerge(5, **SEEDED), (None, 2, None, 3))],
+    ids=["projection", "merge"],
+)
+def test_kernels_are_drawn_with_the_fans_of_their_shape(layer, shape):
+    """Not with those of the equation, as in Keras' layer: all published figures used these."""
+    layer.build(shape)
+    drawn = keras.initializers.GlorotUniform(seed=layer.kernel_initializer.seed)(layer.kernel.shape)
+    np.testing.assert_array_equal(to_numpy(layer.kernel), to_numpy(drawn))
+    config = layer.get_config()["kernel_initializer"]
+    assert keras.initializers.deserialize(config).get_config() == layer.kernel_initializer.get_config()

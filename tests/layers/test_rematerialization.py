@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.layers import get_attention
+from keras_attn_zoo.layers.base.heads import HeadProjection
 from tests.layers.calls import BACKEND
 from tests.layers.cases import numbers
 from tests.weights import fill_weights
@@ -100,3 +101,21 @@ def test_losses_of_a_recomputed_layer():
     with keras.RematScope(mode="full"):
         np.testing.assert_allclose(sum(losses()), sum(wanted), rtol=1e-6)
     assert len(wanted) == 4
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="the others trace a layer more often than they compute it")
+def test_what_stands_inside_is_computed_again_once(monkeypatch):
+    names, call = [], HeadProjection.call
+
+    def counted(self, *args, **kwargs):
+        names.append(self.name)
+        return call(self, *args, **kwargs)
+
+    monkeypatch.setattr(HeadProjection, "call", counted)
+    with keras.RematScope(mode="full"):
+        layer = get_attention("multi_head", 6, num_heads=2)
+    x = keras.ops.convert_to_tensor(numbers("query", 2, 3, 6)).requires_grad_()
+    layer(x, x)
+    names.clear()
+    keras.ops.sum(layer(x, x)).backward()
+    assert len(names) == 6 and {names.count(name) for name in names} == {2}

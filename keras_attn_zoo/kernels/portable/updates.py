@@ -41,10 +41,16 @@ def adam(
         w ← w - η √(1 - β₂ᵗ) / (1 - β₁ᵗ) · m / (√v + ε)
 
     Args:
-        weights: w.
-        gradients: g, which may be overwritten.
-        means, squares: m and v.
+        weights: w, of any shapes.
+        gradients: g, one of each weight's shape, which may be overwritten.
+        means, squares: m and v, likewise.
         numbers: the other symbols.
+
+    Example:
+        >>> w, m, v = (keras.Variable([1.0 - i]) for i in (0, 1, 1))
+        >>> adam([w], [ops.ones(1)], [m], [v], AdamStep(1, 0.1, 0.9, 0.999, 1e-7))  # w: 0.9
+
+    Source: Kingma and Ba, Adam: a method for stochastic optimization, 2015, section 2.
     """
     for w, g, m, v in zip(weights, gradients, means, squares, strict=True):
         step, rate = ops.cast(numbers.step, w.dtype), ops.cast(numbers.learning_rate, w.dtype)
@@ -60,5 +66,10 @@ def adam(
 
 @operation
 def is_replica() -> bool:
-    """Return whether the code runs once for every one of several devices, whose updates Keras combines."""
+    """Return whether the code runs once for every one of several devices, whose updates Keras combines.
+
+    Example:
+        >>> is_replica()
+        False
+    """
     return False
