@@ -327,8 +327,8 @@ def output_layer(
     size = given.target_vocabulary_size
     if given.output == "softmax":
         return OutputProjection(size, embedding, use_bias, dtype=dtype, name="output_projection"), None
-    how = given.marginalization, given.top_k
-    return None, LatentAlignmentHead(size, width, embedding, *how, dtype=dtype, name="latent_alignment_head")
+    how = {name: getattr(given, name) for name in ("marginalization", "top_k", "top_k_gradient")}
+    return None, LatentAlignmentHead(size, width, embedding, **how, dtype=dtype, name="latent_alignment_head")
 
 
 def check_alignment(output: str, attention: AttentionLayer) -> None:

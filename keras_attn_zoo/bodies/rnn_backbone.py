@@ -52,7 +52,8 @@ class RNNBackbone(TranslationBackbone):
         dropout: rate on embeddings, between layers, and on the readout.
         output: "softmax", or "latent": a `LatentAlignmentHead` whose lexicon sees the readout; the paper has no
             context there, as with "state".
-        marginalization, top_k: how a latent alignment is summed in training, "exact" or "top_k".
+        marginalization, top_k, top_k_gradient: how a latent alignment is summed in training, "exact" or "top_k", and
+            what gradient positions outside the K best get, "straight_through" or "selected".
         dtype: dtype policy of all layers.
 
     Inputs, a dict: "encoder_token_ids" `(batch, source)`, "encoder_padding_mask"

@@ -26,6 +26,7 @@ from keras_attn_zoo.support.choices import (
     POSITIONS,
     READOUTS,
     TIED,
+    TOP_K_GRADIENTS,
 )
 from keras_attn_zoo.support.errors import UserError, check_arguments, check_counts, check_rates
 from keras_attn_zoo.support.setting_types import (
@@ -94,6 +95,13 @@ class BodyArguments:
         Choice(default="exact", help="sum over source positions in training, if latent", choices=MARGINALIZATIONS)
     )
     top_k: int = field(Whole(default=6, help="source positions in the top_k sum", least=1, most=MOST_TOKENS))
+    top_k_gradient: str = field(
+        Choice(
+            default="straight_through",
+            help="gradient of positions outside the top_k sum: that of the full sum, or with selected none",
+            choices=TOP_K_GRADIENTS,
+        )
+    )
     dtype: DType = None
     name: str | None = None
     trainable: bool | None = None

@@ -58,7 +58,8 @@ class TransformerBackbone(TranslationBackbone):
         activation_dropout: rate on the hidden layer of the feed-forward networks.
         attention_layer: decoder layer whose cross-attention is used as the alignment; -1 is the last, "all" the mean.
         output: "softmax", or "latent": a `LatentAlignmentHead` whose alignment is the mean of that layer's heads.
-        marginalization, top_k: how a latent alignment is summed in training, "exact" or "top_k".
+        marginalization, top_k, top_k_gradient: how a latent alignment is summed in training, "exact" or "top_k", and
+            what gradient positions outside the K best get, "straight_through" or "selected".
         dtype: dtype policy of all layers.
 
     Inputs and outputs are dicts, as for `RNNBackbone`, but without "teacher_forcing_mask".

@@ -11,7 +11,7 @@ from keras_attn_zoo.layers.base.checks import check_choice, check_positive, chec
 from keras_attn_zoo.layers.base.dense import with_quantized_policies
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel, fresh_initializer
 from keras_attn_zoo.layers.base.log_mixture import SMALLEST_WEIGHT, exponentials, log_mixture
-from keras_attn_zoo.support.choices import MARGINALIZATIONS
+from keras_attn_zoo.support.choices import MARGINALIZATIONS, TOP_K_GRADIENTS
 from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
 
 
@@ -39,22 +39,29 @@ class LatentAlignmentHead(keras.layers.Layer):
         vocabulary_size: number of tokens.
         width: width of the sum.
         embedding: a `TokenEmbedding` to share W with, or None.
-        marginalization: "exact" sums over all positions; "top_k" over the `top_k` with the largest p(j), in the
-            forward pass: the gradient with respect to p(j) is that of the full sum (straight-through), see below.
+        marginalization: "exact" sums over all positions; "top_k" over the `top_k` with the largest p(j).
         top_k: K; ignored by "exact".
         kernel_initializer: initialiser of P_e, P_s, P_h and W; may be a plain function.
+        top_k_gradient: what the p(j) get that "top_k" leaves out: "straight_through" the gradient of the full sum, see
+            below; "selected" none.
 
     Shapes: prior p(j) `(batch, target, source)`, embedded `(batch, target, embedding_dim)`, states
     `(batch, target, state_dim)`, encoded `(batch, source, encoder_dim)`, targets `(batch, target)` or None. With
     targets, the call returns a dict of `(batch, target)`: "log_probs" of the targets and "smoothing", what label
-    smoothing takes in place of the mean over the vocabulary, Σ_j p(j) mean_v log p(v|j); "posterior"
-    `(batch, target, source)`; and "logits", the log-probabilities of all tokens `(batch, target, vocabulary)`, which
-    have no gradient: of "top_k" they are not renormalised, as in the paper, and sum to less than one. Without targets
-    it returns only these.
+    smoothing takes in place of mean_v log p(v), see below; "posterior" `(batch, target, source)`; and "logits", the
+    log-probabilities of all tokens `(batch, target, vocabulary)`, which have no gradient: of "top_k" they are not
+    renormalised, as in the paper, and sum to less than one. Without targets it returns only these.
 
-    Straight-through: the derivative with respect to a p(j) that is not among the K largest is p(e_i|j) / p(e_i), with
-    p(e_i) of the K alone. It is cut off at e^46, some 10^20: where the K positions all but rule out a token that
-    another one explains, the quotient would leave float32, and with it the norm of the gradient.
+    Gradient of "top_k": the derivative with respect to one of the K largest p(j) is p(e_i|j) / p(e_i), with p(e_i) of
+    the K alone. "straight_through" has it for every j, as if the sum were full, so that any position can come in. Where
+    the K all but rule out a token that another position explains, it is huge, 10^12 where K is 1; it is cut off at
+    e^46, some 10^20, before it leaves float32. "selected" has 0 for the others, which come in only as the attention
+    takes weight from the K. Either way, only the lexicons of the K are trained.
+
+    Smoothing: log m + Σ_j p(j)/m mean_v log p(v|j) over the positions that are summed, with m the sum of their p(j). It
+    is a lower bound of mean_v log p(v), by Jensen's inequality, and equal to it if K is 1; the mean itself would cost a
+    pass over all pairs and tokens. Σ_j p(j) mean_v log p(v|j) alone would be less negative the less weight the K have,
+    and so draw weight away from them.
 
     Targets: ids from 0 to `vocabulary_size` - 1, also at padding. Other ids raise if the values are accessible; inside
     a compiled call, and on an accelerator under PyTorch, where a check would cost time, "log_probs" and "posterior" of
@@ -80,7 +87,9 @@ class LatentAlignmentHead(keras.layers.Layer):
     Source: Bahar, equations 2 to 6 and 8 to 12.
 
     Differences from the paper: "exact", its equation 5, is the default. Of "top_k" the numbers are the paper's, not
-    the cost: all normalisers come from the one product. The straight-through gradient is cut off, see above.
+    the cost: all normalisers come from the one product. "straight_through" is what its section 4 says, cut off, see
+    above; "selected" is what the authors' released layer does, which multiplies the K largest weights, not
+    renormalised, by their lexicons.
     """
 
     def __init__(
@@ -91,6 +100,7 @@ class LatentAlignmentHead(keras.layers.Layer):
         marginalization: str = "exact",
         top_k: int = 6,
         kernel_initializer: Initializer = "glorot_uniform",
+        top_k_gradient: str = "straight_through",
         **kwargs: Any,
     ) -> None:
         # Rounded to bfloat16, a prior would not sum to 1: what is cast is cast by hand.
@@ -101,6 +111,7 @@ class LatentAlignmentHead(keras.layers.Layer):
         self.embedding = embedding
         self.marginalization = check_choice(self, "marginalization", marginalization, MARGINALIZATIONS)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.top_k_gradient = check_choice(self, "top_k_gradient", top_k_gradient, TOP_K_GRADIENTS)
 
     def build(
         self,
@@ -187,7 +198,8 @@ class LatentAlignmentHead(keras.layers.Layer):
         """Return log-probabilities, smoothing and posterior of targets; if None, log-probabilities of all tokens."""
         prior, left, right = self._parts(prior, embedded, states, encoded)
         normalizer = log_normalizer(left, right)
-        logits = log_mixture(self._summed(prior, self._count()), left, exponentials(right), normalizer)
+        summed, left_out = self._selected(prior)
+        logits = log_mixture(summed, left, exponentials(right), normalizer)
         if targets is None:
             return logits
         targets = ops.cast(targets, "int32")
@@ -199,11 +211,11 @@ class LatentAlignmentHead(keras.layers.Layer):
         of_right = ops.take_along_axis(right, columns, axis=-1)
         # log p(e_i|j), (batch, target, source)
         lexicon = of_left + ops.transpose(of_right, (0, 2, 1)) - normalizer
-        log_probs, posterior = self._marginalize(prior, lexicon)
+        log_probs, posterior = _marginalize(summed, left_out, lexicon)
         log_probs = ops.where(known, log_probs, float("nan"))
         posterior = ops.where(known[..., None], posterior, float("nan"))
         mean = ops.mean(left, axis=-1)[..., None] + ops.mean(right, axis=-1)[:, None] - normalizer
-        smoothing = ops.sum(prior * mean, axis=-1)
+        smoothing = _smoothing(summed if left_out is None else summed + left_out, mean)
         return {"log_probs": log_probs, "smoothing": smoothing, "posterior": posterior, "logits": logits}
 
     # The step, which search uses.
@@ -262,26 +274,14 @@ class LatentAlignmentHead(keras.layers.Layer):
         """The prior, 0 where a position is not among the `count` most likely ones."""
         return ops.where(_most_likely(prior, count), prior, 0.0) if count else prior
 
-    def _marginalize(self, prior, lexicon):
-        """log Σ_j p(j) p(e_i|j), and the posterior."""
-        approximate = self.marginalization == "top_k"
-        counted = self._summed(prior, self._count()) >= SMALLEST_WEIGHT
-        joint = ops.where(counted, ops.log(ops.maximum(prior, SMALLEST_WEIGHT)) + lexicon, EXCLUDED)
-        largest = ops.stop_gradient(ops.max(joint, axis=-1, keepdims=True))
-        some = ops.any(counted, axis=-1)
-        largest = ops.where(some[..., None], largest, 0.0)
-        terms = ops.exp(joint - largest)
-        total = ops.sum(terms, axis=-1)
-        if approximate:
-            # Nothing in the forward pass; the gradient of the full sum with respect to the prior. Beyond float32 the
-            # quotient would be infinite, and times the 0 of the forward pass NaN.
-            likelihood = ops.exp(ops.minimum(lexicon - largest, 46.0))
-            others = (prior - ops.stop_gradient(prior)) * ops.stop_gradient(likelihood)
-            left_out = ops.logical_and(prior > 0, ops.logical_not(counted))
-            total = total + ops.sum(ops.where(left_out, others, 0.0), axis=-1)
-        total = ops.where(some, total, 1.0)
-        posterior = ops.where(some[..., None], terms / total[..., None], 0.0)
-        return ops.log(total) + largest[..., 0], posterior
+    def _selected(self, prior):
+        """p(j) where it is summed, 0 elsewhere; and 0 everywhere, with the gradient that the others are to get."""
+        summed = self._summed(prior, self._count())
+        summed = ops.where(summed >= SMALLEST_WEIGHT, summed, 0.0)
+        if self.marginalization == "exact" or self.top_k_gradient == "selected":
+            return summed, None
+        others = ops.where(ops.logical_and(prior > 0, summed == 0), prior, 0.0)
+        return summed, others - ops.stop_gradient(others)
 
     def compute_output_spec(
         self, prior: Tensor, embedded: Tensor, states: Tensor, encoded: Tensor, targets: Tensor | None = None
@@ -308,12 +308,38 @@ class LatentAlignmentHead(keras.layers.Layer):
             "marginalization": self.marginalization,
             "top_k": self.top_k,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "top_k_gradient": self.top_k_gradient,
         }
 
 
 def _without_unused(states, used):
     """States, set to 0 where unused, as on padding: their logits are then 0, even if the states are NaN."""
     return ops.where(used[..., None], states, ops.zeros_like(states))
+
+
+def _marginalize(summed, left_out, lexicon):
+    """log Σ_j p(j) p(e_i|j), and the posterior, of what `_selected` returns."""
+    counted = summed > 0
+    joint = ops.where(counted, ops.log(ops.maximum(summed, SMALLEST_WEIGHT)) + lexicon, EXCLUDED)
+    largest = ops.stop_gradient(ops.max(joint, axis=-1, keepdims=True))
+    some = ops.any(counted, axis=-1)
+    largest = ops.where(some[..., None], largest, 0.0)
+    terms = ops.exp(joint - largest)
+    total = ops.sum(terms, axis=-1)
+    if left_out is not None:
+        # Beyond float32 the quotient would be infinite, and times the 0 of the forward pass NaN.
+        likelihood = ops.exp(ops.minimum(lexicon - largest, 46.0))
+        total = total + ops.sum(left_out * ops.stop_gradient(likelihood), axis=-1)
+    total = ops.where(some, total, 1.0)
+    posterior = ops.where(some[..., None], terms / total[..., None], 0.0)
+    return ops.log(total) + largest[..., 0], posterior
+
+
+def _smoothing(weights, mean):
+    """log m + Σ_j p(j)/m mean_v log p(v|j), where m = Σ_j p(j), of weights p(j) that may sum to less than 1."""
+    mass = ops.sum(weights, axis=-1)
+    mass = ops.where(mass > 0, mass, 1.0)
+    return ops.log(mass) + ops.sum(weights / mass[..., None] * mean, axis=-1)
 
 
 def _most_likely(prior, count):

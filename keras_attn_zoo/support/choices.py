@@ -11,6 +11,8 @@ TIED = ("none", "target", "all")
 OUTPUTS = ("softmax", "latent")
 # How the latent alignment is summed over in training.
 MARGINALIZATIONS = ("exact", "top_k")
+# Whether positions that are left out of that sum get a gradient.
+TOP_K_GRADIENTS = ("straight_through", "selected")
 # Where the layer norm stands in a sublayer of a Transformer.
 NORMALIZATIONS = ("post", "pre")
 ACTIVATIONS = ("relu", "silu", "gelu", "tanh")

@@ -32,6 +32,14 @@ def test_the_schema_needs_no_keras():
     assert run(code) == "set()\n"
 
 
+@BODY
+def test_what_is_said_of_a_latent_alignment_reaches_its_layer(body):
+    given = {"marginalization": "top_k", "top_k": 3, "top_k_gradient": "selected"}
+    backbone = body.body_class(9, 9, **body.small, output="latent", **given)
+    for one in (backbone, body.body_class.from_config(backbone.get_config())):
+        assert one.latent_head.get_config().items() >= given.items()
+
+
 NEW = '    emphasis: float = field(Rate(default=0.25, help="emphasis of every second word"))\n'
 SHOW = """
 import contextlib, inspect, io, json, os, runpy, sys

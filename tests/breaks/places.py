@@ -157,8 +157,8 @@ BROKEN = {
         (
             "straight-through gradient is lost",
             "gradient",
-            "total = total + ops.sum(ops.where(left_out, others, 0.0), axis=-1)",
-            "total = total + 0 * ops.sum(ops.where(left_out, others, 0.0), axis=-1)",
+            "total = total + ops.sum(left_out * ops.stop_gradient(likelihood), axis=-1)",
+            "total = total + 0 * ops.sum(left_out * ops.stop_gradient(likelihood), axis=-1)",
         ),
         ("top-k keeps one of equal weights too few", "mask", "axis=-1) <= room)", "axis=-1) < room)"),
     ],

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_attn_zoo.bodies import TokenEmbedding
 from keras_attn_zoo.layers import LatentAlignmentHead
+from keras_attn_zoo.layers.latent_alignment_head import _marginalize
 from tests.layers.calls import compiled, eager_gradients, of_unknown_sizes, value_and_gradients
 from tests.layers.cases import numbers, weights_of
 from tests.weights import fill_weights
@@ -64,15 +65,19 @@ def expected(weights, inputs, top_k=None):
     log_probs, lexicon = naive(weights, *inputs.values(), top_k=top_k)
     rows = np.take_along_axis(log_probs, TARGETS[..., None], axis=-1)[..., 0]
     of_targets = np.take_along_axis(lexicon, TARGETS[:, :, None, None], axis=-1)[..., 0]
-    posterior = inputs["prior"] * np.exp(of_targets - np.where(np.isfinite(rows), rows, 0)[..., None])
-    if top_k is not None:
-        order = np.argsort(np.argsort(-inputs["prior"], axis=-1, kind="stable"), axis=-1, kind="stable")
-        posterior = np.where(order < top_k, posterior, 0)
+    summed = summed_of(inputs["prior"], top_k)
+    mass = np.where(inputs["prior"].any(-1), summed.sum(-1), 1.0)
     return {
         "log_probs": np.where(np.isfinite(rows), rows, 0.0),
-        "smoothing": np.sum(inputs["prior"] * lexicon.mean(-1), axis=-1),
-        "posterior": posterior,
+        "smoothing": np.log(mass) + np.sum(summed * lexicon.mean(-1), axis=-1) / mass,
+        "posterior": summed * np.exp(of_targets - np.where(np.isfinite(rows), rows, 0)[..., None]),
     }
+
+
+def summed_of(prior, top_k):
+    """The prior, 0 where it is not among the `top_k` largest of its row."""
+    order = np.argsort(np.argsort(-prior, axis=-1, kind="stable"), axis=-1, kind="stable")
+    return np.where(order < (top_k or prior.shape[-1]), prior, 0)
 
 
 def assert_close(found, wanted, what="", tolerance=TOLERANCE):
@@ -102,13 +107,13 @@ COEFFICIENTS = {"log_probs": numbers("a", BATCH, TARGET), "smoothing": numbers("
 
 
 @functools.cache
-def differences(scale, step=1e-5):
+def differences(scale, top_k=None, step=1e-5):
     """Central differences of a weighted sum of the naive results, by weight and by input."""
     inputs = {name: x.astype("float64") for name, x in inputs_of(scale=scale).items()}
     weights = weights_of(head_of(inputs))
 
     def loss():
-        found = expected(weights, inputs)
+        found = expected(weights, inputs, top_k)
         return sum(np.sum(COEFFICIENTS[name] * found[name]) for name in COEFFICIENTS)
 
     def differentiate(x):
@@ -131,20 +136,37 @@ def differences(scale, step=1e-5):
     )
 
 
-@pytest.mark.parametrize("scale", [1.0, 80.0], ids=["flat", "beyond_float32"])
-def test_gradients_equal_those_of_the_naive_sum(scale):
-    inputs = inputs_of(scale=scale)
-    head = head_of(inputs)
+def gradients(head, inputs):
+    """Gradients of the weighted sum that `differences` differentiates, by weight and by input."""
 
     def loss(inputs):
         found = head(**inputs, targets=TARGETS)
         return sum(ops.sum(ops.multiply(found[name], COEFFICIENTS[name])) for name in COEFFICIENTS)
 
-    _, by_weight, by_input = value_and_gradients(head, loss, inputs)
-    weights, others = differences(scale)
+    return value_and_gradients(head, loss, inputs)[1:]
+
+
+TOP_2 = {"marginalization": "top_k", "top_k": 2}
+
+
+@pytest.mark.parametrize(
+    ("scale", "arguments"),
+    [
+        pytest.param(1.0, {}, id="flat"),
+        pytest.param(80.0, {}, id="beyond_float32"),
+        pytest.param(1.0, {**TOP_2, "top_k_gradient": "selected"}, id="selected"),
+        pytest.param(1.0, {**TOP_2, "top_k_gradient": "straight_through"}, id="straight_through"),
+    ],
+)
+def test_gradients_equal_those_of_the_naive_sum(scale, arguments):
+    inputs = inputs_of(scale=scale)
+    by_weight, by_input = gradients(head_of(inputs, **arguments), inputs)
+    weights, others = differences(scale, arguments.get("top_k"))
     assert by_weight.keys() == weights.keys()
     for name, gradient in {**by_weight, **by_input}.items():
         wanted = {**weights, **others}[name]
+        if name == "prior" and arguments.get("top_k_gradient") == "straight_through":
+            wanted = np.where(inputs["prior"] > 0, straight_through(weights_of(head_of(inputs)), inputs, 2), 0)
         if name == "prior":
             gradient = np.where(inputs["prior"] > 0, gradient, 0)
         # Of the extreme case the differences themselves are not exact to more.
@@ -184,15 +206,44 @@ def test_top_k_sums_over_the_most_likely_positions(top_k):
     assert_close(found[1][some], distribution[some], "distribution")
 
 
-def test_top_k_is_straight_through():
-    """Forward the K best; backward the full sum's derivative with respect to each weight, at that forward value."""
-    inputs = inputs_of(padded=False)
-    head = head_of(inputs, marginalization="top_k", top_k=2)
-    _, _, by_input = value_and_gradients(head, lambda x: ops.sum(head(**x, targets=TARGETS)["log_probs"]), inputs)
-    log_probs, lexicon = naive(weights_of(head), *inputs.values(), top_k=2)
-    rows = np.take_along_axis(log_probs, TARGETS[..., None], axis=-1)
+def straight_through(weights, inputs, top_k):
+    """Derivatives of the full sums with respect to each p(j), at the values of the K best."""
+    log_probs, lexicon = naive(weights, *inputs.values(), top_k=top_k)
+    some = inputs["prior"].any(-1, keepdims=True)
+    rows = np.where(some, np.take_along_axis(log_probs, TARGETS[..., None], axis=-1), 0)
     of_targets = np.take_along_axis(lexicon, TARGETS[:, :, None, None], axis=-1)[..., 0]
-    assert_close(by_input["prior"], np.exp(of_targets - rows))
+    summed, means = summed_of(inputs["prior"], top_k), lexicon.mean(-1)
+    mass = np.where(some, summed.sum(-1, keepdims=True), 1)
+    by_smoothing = (1 + means - (summed * means).sum(-1, keepdims=True) / mass) / mass
+    by = {"log_probs": np.exp(of_targets - rows), "smoothing": by_smoothing}
+    return sum(COEFFICIENTS[name][..., None] * one for name, one in by.items())
+
+
+def test_what_is_left_out_gets_the_gradient_of_the_full_sum_or_none():
+    """Otherwise both gradients are the same, and so is the sum."""
+    inputs = inputs_of(padded=False)
+    found = {}
+    for gradient in ("straight_through", "selected"):
+        by_weight, by_input = gradients(head_of(inputs, **TOP_2, top_k_gradient=gradient), inputs)
+        found[gradient] = {**by_weight, **by_input}
+    left_out = summed_of(inputs["prior"], 2) == 0
+    straight, selected = (one.pop("prior") for one in found.values())
+    assert np.all(straight[left_out] != 0) and np.all(selected[left_out] == 0)
+    assert_close(straight[~left_out], selected[~left_out])
+    for name, gradient in found["straight_through"].items():
+        assert_close(gradient, found["selected"][name], name)
+
+
+@pytest.mark.parametrize("top_k", [1, 2, None])
+def test_smoothing_is_at_most_that_of_the_mixture(top_k):
+    """The mean of log Σ_j p(j) p(v|j) over the vocabulary, to which it is equal where one position is summed."""
+    inputs = inputs_of(scale=6.0)
+    head = head_of(inputs, marginalization="exact" if top_k is None else "top_k", top_k=top_k or 1)
+    found = compiled(lambda inputs: head(**inputs, targets=TARGETS)["smoothing"])(inputs)
+    some = inputs["prior"].any(-1)
+    mixture = naive(weights_of(head), *inputs.values(), top_k=top_k)[0][some].mean(-1)
+    gap = mixture - found[some]
+    assert np.all(gap > 0.01) if top_k != 1 else np.abs(gap).max() < TOLERANCE * np.abs(mixture).max()
 
 
 def test_top_k_of_equals():
@@ -306,7 +357,7 @@ def test_a_position_that_the_alignment_all_but_excludes_may_still_explain_the_to
     inputs = {name: x.astype("float32") for name, x in inputs.items()}
 
     def run(x):
-        return head._marginalize(x["prior"], x["lexicon"])
+        return _marginalize(*head._selected(x["prior"]), x["lexicon"])
 
     log_probs, posterior = compiled(run)(inputs)
     np.testing.assert_allclose(log_probs, [[np.log(vanishing) - 0.5]], rtol=1e-6)
@@ -319,7 +370,7 @@ def test_a_position_that_the_alignment_all_but_excludes_may_still_explain_the_to
 def test_a_weight_that_float32_cannot_hold_is_none():
     head = LatentAlignmentHead(2, width=1)
     inputs = {"prior": np.array([[[1, 1e-39]]], "float32"), "lexicon": np.array([[[-200.0, -0.5]]], "float32")}
-    log_probs, posterior = compiled(lambda x: head._marginalize(x["prior"], x["lexicon"]))(inputs)
+    log_probs, posterior = compiled(lambda x: _marginalize(*head._selected(x["prior"]), x["lexicon"]))(inputs)
     np.testing.assert_allclose(log_probs, [[-200.0]])
     np.testing.assert_array_equal(posterior, [[[1, 0]]])
 
@@ -338,7 +389,9 @@ def test_a_shared_matrix():
 
 @pytest.mark.one_backend
 def test_config_round_trip():
-    head = LatentAlignmentHead(9, 4, marginalization="top_k", top_k=3, dtype="mixed_bfloat16")
+    head = LatentAlignmentHead(
+        9, 4, marginalization="top_k", top_k=3, top_k_gradient="selected", dtype="mixed_bfloat16"
+    )
     config = json.loads(json.dumps(head.get_config()))
     assert LatentAlignmentHead.from_config(config).get_config() == head.get_config()
     assert keras.saving.get_registered_name(LatentAlignmentHead) == "keras_attn_zoo>LatentAlignmentHead"
@@ -369,7 +422,7 @@ def test_the_straight_through_gradient_is_cut_off_where_float32_ends():
     inputs = {"prior": np.array([[[0.9, 0.1]]]), "lexicon": np.array([[[-200.0, -0.5]]])}
     inputs = {name: x.astype("float32") for name, x in inputs.items()}
     value, _, by_input = value_and_gradients(
-        head, lambda x: ops.sum(head._marginalize(x["prior"], x["lexicon"])[0]), inputs
+        head, lambda x: ops.sum(_marginalize(*head._selected(x["prior"]), x["lexicon"])[0]), inputs
     )
     np.testing.assert_allclose(value, np.log(0.9) - 200, rtol=1e-6)
     np.testing.assert_allclose(by_input["prior"], [[[1 / 0.9, np.exp(46)]]], rtol=1e-4)
