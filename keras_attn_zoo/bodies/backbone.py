@@ -21,6 +21,7 @@ from keras_attn_zoo.presets.quantization import Quantization, take_own_policies
 from keras_attn_zoo.presets.saving import PresetLoading, WeightFiles
 from keras_attn_zoo.support.compat import layers_of
 from keras_attn_zoo.support.errors import UserError, check_arguments
+from keras_attn_zoo.support.setting_types import layer_and_head
 from keras_attn_zoo.support.types import Config, DType, Tensor, TensorTree
 
 
@@ -52,7 +53,8 @@ class TranslationBackbone(
     Attributes:
         output_projection: layer from decoder outputs to logits; None with a latent alignment.
         latent_head: a `LatentAlignmentHead` in its place, or None.
-        attention_layer: index of the cross-attention layer whose scores are used as the alignment, or "all".
+        attention_layer: index of the cross-attention layer whose scores are used as the alignment, "all", or one head
+            of a layer, such as "-1:0".
         cross_attention_heads: number of heads of each cross-attention layer.
         attention_outputs: scores of all layers by place: "cross", and for a Transformer "encoder" and "decoder".
         suppressed_tokens: ids that a search never chooses, whatever their logits.
@@ -97,8 +99,10 @@ class TranslationBackbone(
     @property
     def attention_heads(self) -> int:
         """Number of heads of "attention_scores"."""
-        heads = self.cross_attention_heads
-        return sum(heads) if self.attention_layer == "all" else heads[self.attention_layer]
+        (layer, head), heads = layer_and_head(self.attention_layer), self.cross_attention_heads
+        if head is not None:
+            return 1
+        return sum(heads) if layer is None else heads[layer]
 
     def rows_of_heads(
         self, layers: Sequence[int] | str | None, heads: Sequence[int] | None, among: Sequence[int] | None = None
@@ -114,7 +118,7 @@ class TranslationBackbone(
             A list of rows; None for all.
 
         Raises:
-            UserError: a head that a layer does not have.
+            UserError: a head that a layer does not have, or of an `attention_layer` that is one head.
         """
         if heads is None and among is None:
             return None
@@ -122,8 +126,14 @@ class TranslationBackbone(
             raise UserError("the posterior of an alignment has no heads: leave the heads out, or choose a layer.")
         sizes = self.cross_attention_heads
         if layers is None:
-            layer = self.attention_layer
-            layers = [layer] if isinstance(layer, int) else range(len(sizes))
+            layer, head = layer_and_head(self.attention_layer)
+            layers = range(len(sizes)) if layer is None else [layer]
+            if head is not None and heads is not None:
+                raise UserError(
+                    f"the model's alignment is one head, attention_layer={self.attention_layer!r}: leave the heads "
+                    "out, or choose a layer too."
+                )
+            heads = heads if head is None else [head]
         fewest = min(sizes[layer] for layer in layers)
         for head in heads or ():
             if not 0 <= head < fewest:
@@ -360,9 +370,11 @@ def lexicon_inputs(outputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tenso
     )
 
 
-def scores_of_layer(scores: Sequence[Tensor], layer: int | str) -> Tensor:
-    """Return the scores of a layer from a list; with "all", those of all layers, joined along the heads."""
-    return ops.concatenate(scores, axis=1) if layer == "all" else scores[int(layer)]
+def scores_of_layer(scores: Sequence[Tensor], attention_layer: int | str) -> Tensor:
+    """Return the scores of an `attention_layer` from those of each layer; those of all are joined along the heads."""
+    layer, head = layer_and_head(attention_layer)
+    found = ops.concatenate(scores, axis=1) if layer is None else scores[layer]
+    return found if head is None else found[:, head : head + 1]
 
 
 def attention_config(attention: Any) -> Any:

@@ -31,6 +31,7 @@ from keras_attn_zoo.support.choices import (
 from keras_attn_zoo.support.errors import UserError, check_arguments, check_counts, check_rates
 from keras_attn_zoo.support.setting_types import (
     Choice,
+    LayerOrHead,
     Layers,
     Length,
     Mechanism,
@@ -40,6 +41,7 @@ from keras_attn_zoo.support.setting_types import (
     Whole,
     Width,
     field,
+    layer_and_head,
     settings_of,
 )
 from keras_attn_zoo.support.types import Config, DType
@@ -266,22 +268,23 @@ class TransformerArguments(BodyArguments):
     attention_dropout: float = field(Rate(help="dropout rate on attention weights"))
     activation_dropout: float = field(Rate(help="dropout rate in the feed-forward networks"))
     attention_layer: int | str = field(
-        Whole(
+        LayerOrHead(
             default=-1,
-            help="decoder layer whose attention is the alignment, counted from 0, or from the end with -1; "
-            "all averages them",
+            help="decoder layer whose attention is the alignment, counted from 0, or from the end with -1; all "
+            "averages them; LAYER:HEAD is one head of a layer, counted from 0",
             least=-MOST_LAYERS,
             most=MOST_LAYERS - 1,
-            words=("all",),
         )
     )
 
     def __post_init__(self) -> None:
         """Check the arguments."""
         super().__post_init__()
-        layer, count = self.attention_layer, self.decoder_layers
-        if layer != "all" and (type(layer) is not int or layer not in range(-count, count)):
-            raise UserError(f"attention_layer must be one of the {count} layers or 'all'; received {layer!r}.")
+        value = self.settings()["attention_layer"].check(self.attention_layer, "attention_layer")
+        (layer, _), count = layer_and_head(value), self.decoder_layers
+        if layer is not None and layer not in range(-count, count):
+            raise UserError(f"attention_layer must name one of the {count} layers, or 'all'; received {value!r}.")
+        object.__setattr__(self, "attention_layer", value)
         size = self.target_vocabulary_size
         for token in self.suppressed_tokens:
             if type(token) is not int or not 0 <= token < size:

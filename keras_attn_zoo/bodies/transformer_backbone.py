@@ -26,6 +26,7 @@ from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.base.dropout import Dropout
 from keras_attn_zoo.layers.base.layer_normalization import LayerNormalization
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.setting_types import layer_and_head
 from keras_attn_zoo.support.types import TensorTree
 
 
@@ -56,8 +57,9 @@ class TransformerBackbone(TranslationBackbone):
         dropout: rate on embeddings and sublayer outputs.
         attention_dropout: rate on attention weights, for mechanisms that support it.
         activation_dropout: rate on the hidden layer of the feed-forward networks.
-        attention_layer: decoder layer whose cross-attention is used as the alignment; -1 is the last, "all" the mean.
-        output: "softmax", or "latent": a `LatentAlignmentHead` whose alignment is the mean of that layer's heads.
+        attention_layer: decoder layer whose cross-attention is used as the alignment, the mean of its heads; -1 is the
+            last, "all" the mean of all layers, and "5:0" the first head of the sixth layer alone.
+        output: "softmax", or "latent": a `LatentAlignmentHead` with that alignment.
         marginalization, top_k, top_k_gradient: how a latent alignment is summed in training, "exact" or "top_k", and
             what gradient positions outside the K best get, "straight_through" or "selected".
         dtype: dtype policy of all layers.
@@ -107,9 +109,16 @@ class TransformerBackbone(TranslationBackbone):
         encoder_stack = stack(given.encoder_attention, given.encoder_layers, "encoder")
         decoder_stack = stack(given.decoder_attention, given.decoder_layers, "decoder")
         cross_stack = stack(given.cross_attention, given.decoder_layers, "cross")
-        aligned_layer, every = given.attention_layer, cross_stack.layers
-        for layer in every if aligned_layer == "all" else [every[int(aligned_layer)]]:
-            check_alignment(given.output, layer)
+        aligned_layer, aligned_head = layer_and_head(given.attention_layer)
+        attentions = cross_stack.layers if aligned_layer is None else [cross_stack.layers[aligned_layer]]
+        for attention in attentions:
+            check_alignment(given.output, attention)
+        if aligned_head is not None and aligned_head >= attentions[0].num_heads:
+            last = attentions[0].num_heads - 1
+            raise UserError(
+                f"attention_layer={given.attention_layer!r} names a head that its layer does not have: choose one from "
+                f"0 to {last}."
+            )
         common = {
             "width": given.width,
             "ffn_dim": given.ffn_dim,
@@ -166,7 +175,7 @@ class TransformerBackbone(TranslationBackbone):
             decoder_scores.append(real(self_scores, inputs["decoder_padding_mask"]))
             cross_scores.append(real(scores, inputs["decoder_padding_mask"]))
             unmasked.append(scores)
-        aligned = unmasked if aligned_layer == "all" else unmasked[int(aligned_layer)]
+        aligned = unmasked if aligned_layer is None else unmasked[aligned_layer]
         if last_norms:
             x = last_norms["decoder"](x)
         super().__init__(
@@ -175,7 +184,7 @@ class TransformerBackbone(TranslationBackbone):
                 "encoder_sequence_output": encoded,
                 "decoder_sequence_output": x,
                 "decoder_embedding_output": embedded,
-                "attention_scores": real(aligned, inputs["decoder_padding_mask"]),
+                "attention_scores": real(aligned, inputs["decoder_padding_mask"], head=aligned_head),
             },
             dtype=dtype,
             name=given.name,
@@ -201,8 +210,8 @@ class TransformerBackbone(TranslationBackbone):
     @property
     def aligned_layers(self) -> list[AttentionLayer]:
         """The cross-attention layers of "attention_scores"."""
-        layers = [layer.cross_attention for layer in self._decoders]
-        return layers if self.attention_layer == "all" else [layers[int(self.attention_layer)]]
+        layers, (layer, _) = [layer.cross_attention for layer in self._decoders], layer_and_head(self.attention_layer)
+        return layers if layer is None else [layers[layer]]
 
     def _check_inputs(self, inputs):
         """Refuse own predictions, and sentences for which there are no positions."""

@@ -262,26 +262,31 @@ class TransformerDecoderLayer(TransformerLayer):
 class TargetMask(keras.layers.Layer):
     """Set the scores `(batch, heads, target, source)` of padded target positions to 0; without a mask, keep them.
 
-    Scores of several layers, in a list, are joined along the heads. None remains None.
+    Scores of several layers, in a list, are joined along the heads; of `head`, only its own are returned. None remains
+    None.
     """
 
-    def call(self, scores: Tensor | list[Tensor] | None, padding_mask: Tensor | None = None) -> Tensor | None:
+    def call(
+        self, scores: Tensor | list[Tensor] | None, padding_mask: Tensor | None = None, head: int | None = None
+    ) -> Tensor | None:
         """Mask."""
         if _is_unread(scores):
             return None
-        if isinstance(scores, list):
-            scores = ops.concatenate(scores, axis=1)
+        joined: Tensor = ops.concatenate(scores, axis=1) if isinstance(scores, list) else scores
+        if head is not None:
+            joined = joined[:, head : head + 1]
         if padding_mask is None:
-            return scores
-        return ops.where(ops.cast(padding_mask, "bool")[:, None, :, None], scores, 0.0)
+            return joined
+        return ops.where(ops.cast(padding_mask, "bool")[:, None, :, None], joined, 0.0)
 
-    def compute_output_spec(self, scores: Any, padding_mask: Tensor | None = None) -> Any:
+    def compute_output_spec(self, scores: Any, padding_mask: Tensor | None = None, head: int | None = None) -> Any:
         """Return the shape and type."""
         if _is_unread(scores):
             return None
         layers = scores if isinstance(scores, list) else [scores]
         batch, _, target, source = layers[0].shape
-        return keras.KerasTensor((batch, sum(one.shape[1] for one in layers), target, source), layers[0].dtype)
+        heads = 1 if head is not None else sum(one.shape[1] for one in layers)
+        return keras.KerasTensor((batch, heads, target, source), layers[0].dtype)
 
 
 def _is_unread(scores: Any) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.support.setting_types import layer_and_head
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,8 +76,8 @@ def attended_layers(system: System) -> int:
         >>> attended_layers(System("a", {"attention_layer": 2}, body="transformer"))
         3
     """
-    attended = system.sizes.get("attention_layer", -1)
-    return attended + 1 if isinstance(attended, int) else 0
+    layer, _ = layer_and_head(system.sizes.get("attention_layer", -1))
+    return 0 if layer is None else layer + 1
 
 
 def scaled(

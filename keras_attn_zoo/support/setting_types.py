@@ -5,6 +5,7 @@ import dataclasses
 import json
 import math
 import numbers
+import re
 from typing import Any
 
 from keras_attn_zoo.support.choices import MOST_TOKENS
@@ -44,8 +45,8 @@ class Typed(str):
 class Setting:
     """One setting of a system, or one numeric option of the command line.
 
-    The subclasses are the types: `Whole`, with `Width`, `Layers` and `Length`; `Number`, with `Rate`; `Switch`,
-    `Choice`, `Text` and `Mechanism`.
+    The subclasses are the types: `Whole`, with `Width`, `Layers`, `Length` and `LayerOrHead`; `Number`, with `Rate`;
+    `Switch`, `Choice`, `Text` and `Mechanism`.
 
     Attributes:
         default: its default value.
@@ -161,6 +162,36 @@ class Length(Whole):
 
     least: int = 1
     most: int = 2 * MOST_TOKENS
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LayerOrHead(Whole):
+    """A layer, "all" of them, or LAYER:HEAD, which `layer_and_head` reads."""
+
+    words: tuple = ("all",)
+
+    def _values(self):
+        return f"{super()._values()}, or one head of a layer such as -1:0"
+
+    def _fit(self, value):
+        found = isinstance(value, str) and re.fullmatch("(-?[0-9]{1,4}):([0-9]{1,4})", value)
+        if not found:
+            return super()._fit(value)
+        layer = super()._fit(int(found[1]))
+        return None if layer is None else f"{layer}:{int(found[2])}"
+
+
+def layer_and_head(value: int | str) -> tuple[int | None, int | None]:
+    """Return layer and head of a value that `LayerOrHead` has checked; None is all of them.
+
+    Example:
+        >>> layer_and_head("-1:0"), layer_and_head(5), layer_and_head("all")
+        ((-1, 0), (5, None), (None, None))
+    """
+    if value == "all":
+        return None, None
+    layer, _, head = str(value).partition(":")
+    return int(layer), int(head) if head else None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

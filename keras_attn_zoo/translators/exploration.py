@@ -17,6 +17,7 @@ from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE, BeamSearch
 from keras_attn_zoo.evaluation.alignments import Alignment, Link
 from keras_attn_zoo.layers import ATTENTIONS
 from keras_attn_zoo.support.errors import UserError, counted
+from keras_attn_zoo.support.setting_types import layer_and_head
 from keras_attn_zoo.training.token_loss import mixture_losses
 from keras_attn_zoo.translators.preprocessor import SentenceTooLong, check_characters
 from keras_attn_zoo.translators.search import search, search_key, searches_as_beam_search
@@ -151,8 +152,8 @@ class Exploration(TextMethods):
                 places[place] = _mechanisms(backbone, place, counts)
         if backbone.latent_head is not None:
             places |= {place: [Mechanism("latent alignment", 1)] for place in ("prior", "posterior")}
-        shown = backbone.attention_layer
-        shown = shown % len(heads) if isinstance(shown, int) else shown
+        layer, _ = layer_and_head(backbone.attention_layer)
+        shown = "all" if layer is None else layer % len(heads)
         return System(name, places, shown, sampler.num_beams, sampler.length_penalty)
 
     def _trace(self, sources):

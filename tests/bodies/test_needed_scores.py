@@ -51,7 +51,11 @@ def step(model):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("settings", [{}, {"attention_layer": "all"}, {"output": "latent"}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"attention_layer": "all"}, {"output": "latent"}, {"output": "latent", "attention_layer": "0:1"}],
+    ids=str,
+)
 def test_training_computes_only_what_the_loss_reads(settings, softmaxes):
     model = translator(dropout=0.0, **settings)
     softmaxes.clear()
@@ -60,7 +64,7 @@ def test_training_computes_only_what_the_loss_reads(settings, softmaxes):
 
 
 @pytest.mark.one_backend
-@pytest.mark.parametrize("attention_layer", [-1, "all"])
+@pytest.mark.parametrize("attention_layer", [-1, "all", "0:1"])
 def test_a_call_computes_the_scores_of_the_alignment(attention_layer, softmaxes):
     model, plain = (translator(flash, attention_layer=attention_layer) for flash in (True, None))
     outputs = {}
@@ -70,7 +74,8 @@ def test_a_call_computes_the_scores_of_the_alignment(attention_layer, softmaxes)
         assert len(softmaxes) == CROSS
     assert outputs[True].keys() - outputs[False].keys() == {"attention_scores"}
     every_layer = plain.backbone.attention_model()({**IDS, "teacher_forcing_mask": None})
-    joined = every_layer["cross"] if attention_layer == "all" else every_layer["cross"][-1:]
+    of_head = {"0:1": [x[:, 1:2] for x in every_layer["cross"][:1]], -1: every_layer["cross"][-1:]}
+    joined = of_head.get(attention_layer, every_layer["cross"])
     found = ops.convert_to_numpy(outputs[True]["attention_scores"])
     np.testing.assert_allclose(found, np.concatenate([ops.convert_to_numpy(x) for x in joined], axis=1), atol=1e-6)
 

@@ -53,6 +53,7 @@ CONFIGS = {
         "attention_layer": 0,
         "normalization": "pre",
     },
+    "latent_of_one_head": {"output": "latent", "attention_layer": "0:1"},
     **{name: {**arguments, "decoder_layers": 3} for name, arguments in tiny.MIXED.items()},
 }
 # Between them these have every path through the body; each mechanism under every backend has the laws.
@@ -247,8 +248,11 @@ def test_mixed_precision_stays_close():
         ({"cross_attention": ["multi_head"] * 3}, "cross attention: 3 mechanisms for 2 layers"),
         ({"cross_attention": {"attention": "multi_head", "window": 3}}, "'multi_head' has no argument 'window'"),
         ({"num_heads": 3}, "a width of 8 is not divisible by 3 heads"),
-        ({"attention_layer": 2}, "attention_layer must be one of the 2 layers or .all.; received 2"),
-        ({"attention_layer": 1.0}, "attention_layer must be one of the 2 layers or .all.; received 1.0"),
+        ({"attention_layer": 2}, "attention_layer must name one of the 2 layers, or .all.; received 2"),
+        ({"attention_layer": "2:0"}, "attention_layer must name one of the 2 layers, or .all.; received '2:0'"),
+        ({"attention_layer": "-1:2"}, "'-1:2' names a head that its layer does not have: choose one from 0 to 1"),
+        ({"attention_layer": 1.0}, "attention_layer must be an integer .* or one head of a layer such as -1:0; .* 1.0"),
+        ({"attention_layer": "1:-1"}, "attention_layer must be an integer .* such as -1:0; received '1:-1'"),
         ({"num_heads": 0}, "num_heads must be a positive integer; received 0"),
         ({"width": "abc"}, "width must be a positive integer; received 'abc'"),
         ({"ffn_dim": True}, "ffn_dim must be a positive integer; received True"),

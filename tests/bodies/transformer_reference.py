@@ -156,7 +156,10 @@ class ReferenceTransformer:
         return x, logits, self_scores, cross_scores
 
     def of_layer(self, cross_scores):
-        return np.concatenate(cross_scores) if self.attention_layer == "all" else cross_scores[self.attention_layer]
+        if self.attention_layer == "all":
+            return np.concatenate(cross_scores)
+        layer, *head = map(int, str(self.attention_layer).split(":"))
+        return cross_scores[layer][head] if head else cross_scores[layer]
 
     def mixture(self, target, encoded, states, cross_scores):
         tied = self.tie_embeddings != "none"

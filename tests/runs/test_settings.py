@@ -49,6 +49,7 @@ def test_a_switch_that_is_off_is_off(text):
         ("schedule='halving'", "halving"),
         ("attention_layer=all", "all"),
         ("attention_layer=-2", -2),
+        ("attention_layer=-1:07", "-1:7"),
         ("readout_dim=64", 64),
         ("word_vectors_source=a=b.txt", "a=b.txt"),
         ("cross_attention=uniform", "uniform"),

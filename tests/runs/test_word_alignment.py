@@ -80,6 +80,29 @@ def test_a_picture_of_another_layer_is_of_the_tokens_that_were_found(task):
     )
 
 
+def test_the_alignment_may_be_one_head():
+    """The second one of the first layer: along given translations, in a search, and as a latent alignment's prior."""
+
+    def build(**arguments):
+        task = Translator(tiny.transformer(seed=3, scale=1.0, **arguments), tiny.preprocessor())
+        task.compile()
+        return task
+
+    one, every = build(attention_layer="0:1"), build(attention_layer="all")
+    sources, targets = ([" ".join(pair[side]) for pair in PAIRS[:2]] for side in (0, 1))
+    forced = zip(one.force(sources, targets), every.force(sources, targets), strict=True)
+    searched = zip(*(task.translate(sources, attention=True) for task in (one, every)), strict=True)
+    for found, wanted in (*forced, *((found, wanted) for [found], [wanted] in searched)):
+        assert found.tokens == wanted.tokens
+        np.testing.assert_allclose(found.attention, wanted.attention[[1]], atol=1e-6)
+    with pytest.raises(UserError, match="alignment is one head, attention_layer='0:1': leave the heads out"):
+        align_words(one, PAIRS, heads=[0])
+    latent = build(attention_layer="0:1", output="latent")
+    by_layer = align_by_layer(latent, PAIRS, [Alignment(sure={(0, 0)}) for _ in PAIRS])
+    wanted = align_words(latent, PAIRS, layers=[0], heads=[1])[0]
+    assert by_layer["prior"][0] == align_words(latent, PAIRS)[0] == wanted != by_layer[0][0]
+
+
 def test_layers_and_heads_that_are_not_there(task):
     with pytest.raises(UserError, match="there is no cross-attention layer 2: choose from 0 to 1"):
         align_words(task, PAIRS, layers=[2])

@@ -68,7 +68,8 @@ def test_systems_stay_what_they_are_at_every_scale(path):
 
 def test_a_decoder_has_the_layers_that_attention_is_read_from():
     system = System("a", {"attention_layer": 4, "width": 64, "num_heads": 2, "ffn_dim": 8}, body="transformer")
-    assert [scaled(system, SCALES[name]).sizes["decoder_layers"] for name in SCALES] == [5, 5, 6]
+    for one in (system, system.override(attention_layer="4:1")):
+        assert [scaled(one, SCALES[name]).sizes["decoder_layers"] for name in SCALES] == [5, 5, 6]
     lower = system.override(attention_layer=-1)
     assert [scaled(lower, SCALES[name]).sizes["decoder_layers"] for name in SCALES] == [2, 3, 6]
 

@@ -137,6 +137,7 @@ def test_descriptions():
     plain = KINDS["transformer"]().description("plain")
     assert [one.by_position for one in plain.places["encoder"]] == [True, True]
     assert not any(one.by_position for one in plain.places["cross"])
+    assert tiny.translator(body=tiny.transformer, attention_layer="-1:0").description("one head").shown == 1
 
 
 @pytest.mark.one_backend
