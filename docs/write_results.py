@@ -84,7 +84,7 @@ def write_one(name, recipe, out):
     of_text = [file for file, line in recipe.pictures.items() if PAIR[0] in line]
     whole, scale = recipe, scale_of(out)
     recipe = without_text(whole).at_scale(scale)
-    runs = Runs(recipe, out, "bootstrap")
+    runs = Runs(recipe, out)
     if not runs.pairs:
         raise UserError(f"no run of {name} has been scored in {out}: check the folder, or train one.")
     for pair in runs.pairs:

@@ -81,6 +81,12 @@ def make_run(folder, bleu=30.0, ter=50.0, translations=WRONG, steps=40, names=("
     return run
 
 
+def make_seeds(folder, bleu=30.0, **options):
+    """A run of each of three seeds, whose BLEU differs by a tenth."""
+    for seed, number in enumerate((bleu - 0.1, bleu, bleu + 0.1), start=1):
+        make_run(folder if seed == 1 else folder.with_name(f"{folder.name}-seed={seed}"), number, **options)
+
+
 def table_rows(text):
     """The cells of the rows of a Markdown table, the heading first."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]

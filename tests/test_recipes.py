@@ -165,7 +165,7 @@ def test_findings_of_a_recipe(path, tmp_path):
             scored = [recipe.splits(one.entry, pair) for pair in recipe.pairs or (None,)]
             assert one.split == "test" or any(one.split in splits for splits in scored)
     known = 0
-    for one in compare(Runs(recipe, tmp_path, "bootstrap")):
+    for one in compare(Runs(recipe, tmp_path)):
         assert (one.here, one.verdict) == ("", "not run")
         if one.paper and len(one.finding.expected) == 1 and one.finding.expected != (LEVEL,):
             better = measure(one.contrast.measure).sign * float(re.match(r"[-+][\d.]+", one.paper)[0]) > 0

@@ -53,7 +53,7 @@ def test_a_page_has_what_it_is_made_of(writer, name, tmp_path):
     assert text.startswith(f"# {recipe.title} {words(recipe.about)}")
     claims = [f"{number}. {one.claim} ({one.place})" for number, one in enumerate(recipe.findings, start=1)]
     assert f"## Findings {' '.join(claims)} |" in text
-    for one in compare(Runs(recipe, tmp_path, "bootstrap")):
+    for one in compare(Runs(recipe, tmp_path)):
         # Or the figures of another language pair, which was run.
         assert one.paper in text or f"`{one.contrast.entry}` – `{one.contrast.other}`, {one.contrast.measure}, " in text
     for table in (table for table in recipe.tables if isinstance(table, PaperTable)):
@@ -68,7 +68,7 @@ def test_tables_compile(writer, tmp_path):
         recipe = writer.load_recipe(name)
         out = tmp_path / name
         make_run(out / next(iter(recipe.entries)))
-        assert write_tables(Runs(recipe, out, "bootstrap")), name
+        assert write_tables(Runs(recipe, out)), name
     packages = [r"\usepackage{booktabs}", r"\usepackage{graphicx}"]
     inputs = [rf"\input{{{name}/tables}}" for name in NAMES]
     parts = [r"\documentclass{article}", *packages, r"\begin{document}", *inputs, r"\end{document}"]

@@ -446,5 +446,5 @@ def _write_tables(recipe, runs, options, out, anyway):
             except UserError as error:
                 _LOG.warning("the results have no table of %r: %s", name, error)
         print(write_results(out, recipe, runs, results, further))
-    of_paper = Runs(recipe, options.out, test, results)
+    of_paper = Runs(recipe, options.out, results)
     return of_paper, write_tables(of_paper), runs

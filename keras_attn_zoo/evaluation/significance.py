@@ -1,6 +1,7 @@
 """Paired significance tests on what scores are sums of: the bootstrap and approximate randomization."""
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from keras_attn_zoo.support.extras import require
 require("sacrebleu", user=__name__)
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
 
@@ -104,11 +105,8 @@ def _randomization(systems, metric, references, samples, seed):
     equal, as the test has it. If few sentences differ, they are many.
     """
     exchanged = np.random.default_rng(seed).integers(2, size=(samples, len(references[0])), dtype=bool)
-    statistics = {name: np.array(metric._extract_corpus_statistics(x, references)) for name, x in systems.items()}
-
-    def score(summed):
-        return float(metric._aggregate_and_compute([summed]).score)
-
+    statistics = {name: corpus_statistics(metric, texts, references) for name, texts in systems.items()}
+    score = functools.partial(score_of_sums, metric)
     baseline = next(iter(statistics))
     whole, found = score(statistics[baseline].sum(0)), {}
     for name, own in statistics.items():
@@ -124,6 +122,16 @@ def _randomization(systems, metric, references, samples, seed):
     signature.update("seed", str(seed))
     signature.update("ar", samples)
     return found, signature
+
+
+def corpus_statistics(metric: Metric, texts: Sequence[str], references: Sequence[Sequence[str | None]]) -> NDArray:
+    """Return what a metric of sacrebleu counts in each sentence, `(sentences, n)`."""
+    return np.array(metric._extract_corpus_statistics(texts, references))
+
+
+def score_of_sums(metric: Metric, sums: NDArray) -> float:
+    """Return the score of a text of the sums of its `corpus_statistics`."""
+    return float(metric._aggregate_and_compute([sums]).score)
 
 
 def ratio_test(own: ArrayLike, baseline: ArrayLike, test: str, samples: int, seed: int) -> float:

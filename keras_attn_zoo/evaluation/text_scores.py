@@ -3,7 +3,7 @@
 import functools
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,11 +12,19 @@ from keras_attn_zoo.support.extras import require
 
 require("sacrebleu", user=__name__)
 
+from numpy.typing import NDArray
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from keras_attn_zoo.evaluation.multi_bleu import MultiBLEU
 from keras_attn_zoo.evaluation.overlap_scores import OVERLAP_METRICS, overlap_metric
-from keras_attn_zoo.evaluation.significance import SEED, TESTS, SystemScore, paired_tests
+from keras_attn_zoo.evaluation.significance import (
+    SEED,
+    TESTS,
+    SystemScore,
+    corpus_statistics,
+    paired_tests,
+    score_of_sums,
+)
 
 METRICS = ("bleu", "chrf", "ter")
 # TER of text in which punctuation and each Chinese character are words of their own.
@@ -246,6 +254,34 @@ def _reference_lists(references, more_references, translations, what):
         # sacrebleu leaves out None.
         every.append([line if line.strip() else None for line in lines])
     return every
+
+
+def sentence_statistics(
+    hypotheses: Iterable[str],
+    references: Iterable[str],
+    metric: str,
+    lowercase: bool = False,
+    tokenize: str = TOKENIZE,
+    more_references: Iterable[Iterable[str]] = (),
+) -> tuple[NDArray, Callable[[NDArray], float]]:
+    """Return what a metric counts in each sentence, and the function from sums of these to the score of a text.
+
+    Args:
+        hypotheses, references, lowercase, tokenize, more_references: as for `score_text`.
+        metric: one of its metrics.
+
+    Returns:
+        The counts, `(sentences, n)`, and the function.
+
+    Example:
+        >>> counts, score = sentence_statistics(["a b c d"], ["a b c d"], "bleu")
+        >>> round(score(counts.sum(0)), 1)
+        100.0
+    """
+    (computed,) = _build_metrics(metric, lowercase, tokenize).values()
+    translations = _checked_lines(hypotheses, "the hypotheses")
+    every = _reference_lists(references, more_references, translations, "hypotheses")
+    return corpus_statistics(computed, translations, every), functools.partial(score_of_sums, computed)
 
 
 def how_scored(stored: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -57,6 +58,10 @@ class Measure:
         test: metric and tokeniser of `compare_systems`, or None for what it does not test, see `tested`; without a
             tokeniser, that of the run's scores.
         sums: where it is a ratio of sums over sentences, the name of these in the run's folder; tested by them.
+        of_ratio: what the number is of that ratio.
+        seeded: whether another training has another number.
+        margin: how large a difference must be to be one, in units of the number.
+        share: the same as a share of the other's number.
         sign: 1 if a higher number is better, -1 if a lower one.
         note: what has to be known of it; see `note_of`.
         large: whether it is a count of the training text, the same for each system, and is shown as "5.9M".
@@ -67,6 +72,10 @@ class Measure:
     unit: str = ""
     test: tuple[str, str | None] | None = None
     sums: str = ""
+    of_ratio: Callable[[float], float] = float
+    seeded: bool = True
+    margin: float = 1.0
+    share: float = 0.0
     sign: int = 1
     note: str = ""
     large: bool = False
@@ -91,7 +100,7 @@ def _of_text(count, side):
         folder, key = one.run.path.absolute().parent / "data", one.run.corpus()["fingerprint"]
         return _counts_of_text(folder, key, one.run.system().data)[side][count]
 
-    return Measure(value, large=True, note=_OF_TEXT)
+    return Measure(value, large=True, seeded=False, note=_OF_TEXT)
 
 
 def large(number: float) -> str:
@@ -161,11 +170,18 @@ def _translation_seconds(scores):
     return seconds
 
 
+def _percent(ratio):
+    return 100 * ratio
+
+
 def _aer(key):
     note = "AER: the end of the sentence and the full stop are left out"
-    return Measure(lambda one: 100 * one.scores["alignment"][key], sums=key, sign=-1, note=note)
+    return Measure(lambda one: 100 * one.scores["alignment"][key], sums=key, of_ratio=_percent, sign=-1, note=note)
 
 
+# A loss that is lower by this much is a perplexity lower by 5 %.
+_ALMOST = 0.05
+_TIME = {"seeded": False, "margin": 0.0}
 _FREE = "free-running: the decoder is fed its own predictions"
 _ROUND = "lowest, highest: of all rounds of training"
 _OF_TEXT = "words: subwords of the training text; vocabularies: how many different ones occur in it"
@@ -190,11 +206,16 @@ MEASURES = {
         test=(METRICS["METEOR"], None),
         note="METEOR: of equal words and stems, without synonyms and paraphrases",
     ),
-    "perplexity": _of_scores("perplexity", digits=2, sums="loss", sign=-1),
-    "accuracy": _of_scores("accuracy", sums="accuracy"),
-    "loss": Measure(lambda one: one.scores["loss"], digits=2, sums="loss", sign=-1),
+    "perplexity": _of_scores("perplexity", digits=2, sums="loss", of_ratio=math.exp, share=_ALMOST, sign=-1),
+    "accuracy": _of_scores("accuracy", sums="accuracy", of_ratio=_percent),
+    "loss": Measure(lambda one: one.scores["loss"], digits=2, sums="loss", margin=_ALMOST, sign=-1),
     "loss, free-running": Measure(
-        lambda one: one.scores["free_running"]["loss"], digits=2, sums="free_running_loss", sign=-1, note=_FREE
+        lambda one: one.scores["free_running"]["loss"],
+        digits=2,
+        sums="free_running_loss",
+        margin=_ALMOST,
+        sign=-1,
+        note=_FREE,
     ),
     **{
         f"{count}, {side}": _of_text(count, side)
@@ -203,19 +224,20 @@ MEASURES = {
     },
     "AER": _aer("aer_without_full_stop"),
     "AER, all layers": _aer("all_layers_aer_without_full_stop"),
-    "parameters": _of_scores("parameters", unit=" M", sign=-1),
-    "training time": Measure(lambda one: _training_seconds(one.scores), digits=0, sign=-1),
-    "translation time": Measure(lambda one: _translation_seconds(one.scores), sign=-1),
+    "parameters": _of_scores("parameters", unit=" M", seeded=False, margin=0.0, sign=-1),
+    "training time": Measure(lambda one: _training_seconds(one.scores), digits=0, sign=-1, **_TIME),
+    "translation time": Measure(lambda one: _translation_seconds(one.scores), sign=-1, **_TIME),
     "training time of a step, relative": Measure(
         lambda one: _relative_time(one.scores, one.baseline),
         unit="x",
         sign=-1,
+        **_TIME,
         note="training time: of a step, the median for each shape of batch, relative to the baseline's",
     ),
-    "lowest training perplexity": _best("perplexity", min, digits=2, sign=-1, note=_ROUND),
-    "lowest training loss": _best("loss", min, digits=2, sign=-1, note=_ROUND),
+    "lowest training perplexity": _best("perplexity", min, digits=2, share=_ALMOST, sign=-1, note=_ROUND),
+    "lowest training loss": _best("loss", min, digits=2, margin=_ALMOST, sign=-1, note=_ROUND),
     "highest training accuracy": _best("accuracy", max, 100, digits=2, note=_ROUND),
-    "lowest validation perplexity": _best("val_perplexity", min, digits=2, sign=-1, note=_ROUND),
+    "lowest validation perplexity": _best("val_perplexity", min, digits=2, share=_ALMOST, sign=-1, note=_ROUND),
     "highest validation accuracy": _best("val_accuracy", max, 100, digits=2, note=_ROUND),
 }
 

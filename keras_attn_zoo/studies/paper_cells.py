@@ -8,15 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from keras_attn_zoo.evaluation.significance import SEED, TESTS, ratio_test
-from keras_attn_zoo.evaluation.text_scores import compare_systems, how_scored
+from keras_attn_zoo.evaluation.significance import SEED
+from keras_attn_zoo.evaluation.text_scores import how_scored, sentence_statistics
+from keras_attn_zoo.evaluation.training_comparison import (
+    LEAST_SEEDS,
+    TrainingComparison,
+    compare_trainings,
+    resampled_scores,
+)
 from keras_attn_zoo.runs.described_corpora import is_description
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.score_data import how_searched, without_outdated
 from keras_attn_zoo.studies.comparison import Recipe, check_seed, folders_by_seed
 from keras_attn_zoo.studies.measures import Scored, measure, number, ratio_of, tested
-from keras_attn_zoo.studies.paper_tables import Cell, PaperTable
+from keras_attn_zoo.studies.paper_tables import DECIMALS, Cell, PaperTable, cells_of
 from keras_attn_zoo.studies.table import Result
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import kind_of, read_json, shown
@@ -25,6 +32,13 @@ _LOG = logging.getLogger(__name__)
 # Where gold alignments were not given, those of the test text take their place.
 _INSTEAD = {"gold": "test"}
 _UNTESTED = "these are compared without a test"
+# How many texts are drawn of a test text.
+SAMPLES = 1_000
+# Of translations that are worse, no difference means anything.
+LEAST_BLEU = 10.0
+# Why there is no comparison.
+NOT_RUN, NOT_MEASURED, INCOMPARABLE = "not run", "not measured", "scored on different texts"
+NO_SENTENCES = "no scores of sentences"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,18 +47,15 @@ class Value:
 
     Attributes:
         numbers: one for each seed; of several language pairs, their mean alone.
-        p_values: of the comparison with the baseline's run of the same seed, one for each test text; empty if there is
-            none.
-        better: for each of these, whether it is better than the baseline's.
-        difference: from the baseline, on average over seeds; None without a baseline.
-        of_other_text: whether there is none because the baseline was scored on another text.
+        difference: between the means of it and of the baseline, over seeds; None without a baseline.
+        comparison: with the baseline; None if too little is known of one of them.
+        lacks: what is missing for a comparison, or why there is none; empty if there is one.
     """
 
     numbers: list[float]
-    p_values: list[float] = dataclasses.field(default_factory=list)
-    better: list[bool] = dataclasses.field(default_factory=list)
     difference: float | None = None
-    of_other_text: bool = False
+    comparison: TrainingComparison | None = None
+    lacks: str = ""
 
     @property
     def mean(self) -> float:
@@ -56,13 +67,9 @@ class Value:
         """The standard deviation over seeds, of a sample (n - 1); None for one seed."""
         return statistics.stdev(self.numbers) if len(self.numbers) > 1 else None
 
-    def differs(self, level: float, better: bool = False) -> bool:
-        """Return whether each seed's run differs from the baseline's, p < `level`, in the same direction, or is better.
-
-        Of several test texts, it must be so on each.
-        """
-        alike = all(self.better) if better else len(set(self.better)) == 1
-        return bool(self.p_values) and alike and all(p < level for p in self.p_values)
+    def differs(self, level: float) -> bool:
+        """Return whether seeds and sentences show that it differs from the baseline, p < `level`."""
+        return self.comparison is not None and self.comparison.p_value < level
 
 
 class Runs:
@@ -71,29 +78,22 @@ class Runs:
     Args:
         recipe: a `Recipe`.
         out: the folder; runs of another pair than the first are in a folder of that name.
-        test: "bootstrap" or "randomization", see `compare_systems`.
-        results: of runs that were compared before, which is not done again; those beside them were left out.
+        results: of runs that were compared; those beside them were left out.
 
     Attributes:
-        without: baselines that were not scored, or on another text, by the names of those that miss them.
+        uncompared: what is missing for a comparison with the baseline, by the names of systems that have none.
     """
 
-    def __init__(self, recipe: Recipe, out: Path, test: str, results: Iterable[Result] = ()) -> None:
-        self.recipe, self.out, self.test = recipe, out, test
-        self.without: dict[str, str] = {}
+    def __init__(self, recipe: Recipe, out: Path, results: Iterable[Result] = ()) -> None:
+        self.recipe, self.out = recipe, out
+        self.uncompared: dict[str, str] = {}
         self._scores: dict[Path, dict[str, Any]] = {}
         self._folders: dict[tuple[str | None, str], dict[str, Path]] = {}
         self._texts: dict[tuple[str | None, str], list[str]] = {}
         self._numbers: dict[tuple[Path, str, str, Path | None], float | None] = {}
-        self._p_values: dict[tuple[Path, str, Path, str, tuple[str, str | None]], float | None] = {}
-        self._kept: set[Path] = set()
+        self._drawn: dict[tuple[Path, str, str], NDArray | None] = {}
+        self._kept: set[Path] = {one.folder for one in results}
         self._told: set[str] = set()
-        for one in results:
-            self._kept.add(one.folder)
-            if one.baseline is not None:
-                for metric, found in one.against.items():
-                    key = one.folder, one.name, one.baseline, one.name, (metric, None)
-                    self._p_values[key] = found.p_value
 
     @property
     def pairs(self) -> list[str | None]:
@@ -143,51 +143,67 @@ class Runs:
         if against is not None and _same(cell, against):
             against = None
         folders = self._scored(pair, cell.entry)
-        others = self._scored(pair, cell.entry if against is None else against.entry)
-        numbers, p_values, better, differences, of_other_text = [], [], [], [], False
-        wanted, parts = measure(cell.measure), self._of_texts(cell, pair)
-        of_against = [] if against is None else self._of_texts(against, pair)
-        for seed, folder in folders.items():
-            other = others.get(seed)
-            found = [self._number(folder, part, other, pair) for part in parts]
-            if None in found:
-                continue
-            numbers.append(statistics.fmean(found))
-            # A mean is not compared with a single text.
-            if other is None or len(of_against) != len(parts):
-                continue
-            references = [self._number(other, part, other, pair) for part in of_against]
-            if None in references:
-                continue
-            if not all(self._has_same_text(folder, *both, other) for both in zip(parts, of_against, strict=True)):
-                of_other_text = True
-                continue
-            differences.append(numbers[-1] - statistics.fmean(references))
-            for own, its, one, reference in zip(parts, of_against, found, references, strict=True):
-                of_test = tested(wanted, pair)
-                p_value = (
-                    self._p_value_of_sums(folder, own, other, its)
-                    if of_test is None
-                    else self._p_value(folder, own, other, its, of_test)
-                )
-                if p_value is not None:
-                    p_values.append(p_value)
-                    better.append(wanted.sign * (one - reference) > 0)
-        if not numbers:
+        others = folders if against is None else self._scored(pair, against.entry)
+        parts = self._of_texts(cell, pair)
+        own = self._means(folders, parts, others, pair)
+        if not own:
             return None
-        # Of some seeds or texts alone it would be another comparison.
-        whole = len(p_values) == len(numbers) * len(parts)
-        expected = wanted.test is not None or (wanted.sums and len(differences) < len(numbers))
-        if not whole and against is not None and expected:
-            name = f"{cell.entry}{f' ({pair})' if pair != self.recipe.first_pair else ''}"
-            self.without[name] = against.entry
-        return Value(
-            numbers,
-            p_values if whole else [],
-            better if whole else [],
-            statistics.fmean(differences) if len(differences) == len(numbers) else None,
-            of_other_text,
-        )
+        numbers = [*own.values()]
+        if against is None:
+            return Value(numbers)
+        of_against = self._of_texts(against, pair)
+        its = self._means(others, of_against, others, pair)
+        difference = comparison = None
+        if not its:
+            lacks = f"{against.entry}: {NOT_MEASURED if others else NOT_RUN}"
+        # A mean is not compared with a single text.
+        elif len(of_against) != len(parts) or not all(
+            self._has_same_text(next(iter(own)), *both, next(iter(its))) for both in zip(parts, of_against, strict=True)
+        ):
+            lacks = INCOMPARABLE
+        else:
+            difference = statistics.fmean(numbers) - statistics.fmean(its.values())
+            lacks = self._missing(cell, pair, own) or self._missing(against, pair, its)
+        if difference is not None and not lacks and measure(cell.measure).seeded:
+            drawn = [self._texts_drawn(*side, pair) for side in ((own, parts), (its, of_against))]
+            if not self._have_same_references(own, parts, its, of_against):
+                difference, lacks = None, INCOMPARABLE
+            elif None in drawn:
+                lacks = NO_SENTENCES
+            else:
+                comparison = compare_trainings(numbers, [*its.values()], drawn, paired=[*own] == [*its])
+        if lacks and measure(cell.measure).seeded:
+            self.uncompared[f"{cell.entry}{f' ({pair})' if pair != self.recipe.first_pair else ''}"] = lacks
+        return Value(numbers, difference, comparison, lacks)
+
+    def _means(self, folders, parts, others, pair):
+        """The number of each run of a system, by its folder: the mean of several texts."""
+        found = {}
+        for seed, folder in folders.items():
+            numbers = [self._number(folder, part, others.get(seed), pair) for part in parts]
+            if None not in numbers:
+                found[folder] = statistics.fmean(numbers)
+        return found
+
+    def _missing(self, cell, pair, numbers):
+        """What a system lacks for a comparison that counts seeds: some of these, or translations that are any good."""
+        if not measure(cell.measure).seeded:
+            return ""
+        if len(numbers) < LEAST_SEEDS:
+            return f"{cell.entry}: {len(numbers)} of {LEAST_SEEDS} seeds"
+        bleu = self._value(dataclasses.replace(cell, measure="BLEU", split=self.recipe.tests_of(pair)[0]), None, pair)
+        if bleu is None or bleu.mean >= LEAST_BLEU or self._is_poor_in_paper(cell):
+            return ""
+        return f"{cell.entry}: BLEU {bleu.mean:.1f}, below {LEAST_BLEU:g}"
+
+    def _is_poor_in_paper(self, cell):
+        """Whether a paper's own BLEU of a system is as low."""
+        found = [
+            DECIMALS.match(one.figure)
+            for one in cells_of(self.recipe.tables)
+            if one.entry == cell.entry and self.pairs_of(one) == self.pairs_of(cell) and "BLEU" in one.measure
+        ]
+        return any(float(figure[0]) < LEAST_BLEU for figure in found if figure)
 
     def _of_texts(self, cell, pair):
         """A cell of each test text whose mean it is; the first alone if any run of its system lacks one of them."""
@@ -274,27 +290,61 @@ class Runs:
         sums = [self._read(one)[name].get("text_checksum") for one, name in zip((folder, other), names, strict=True)]
         return len(set(names)) == 1 and (None in sums or len(set(sums)) == 1)
 
-    def _p_value(self, folder, cell, other, against, test):
-        """The p-value of a run against another's; None if they were scored on different texts."""
-        own, others = self._split(folder, cell.split), self._split(other, against.split)
-        metric, tokenize = test
-        key = folder, own, other, others, test
-        if key not in self._p_values:
-            both = self._translations((folder, own), (other, others))
-            if both is None:
-                self._p_values[key] = None
+    def _texts_drawn(self, folders, parts, pair):
+        """The scores of runs on drawn texts, each the mean of several texts; None if any run has no such scores."""
+        every = []
+        for folder in folders:
+            of_parts = [self._resampled(folder, part, pair, SEED + i) for i, part in enumerate(parts)]
+            if any(one is None for one in of_parts):
                 return None
-            (translations, references), (of_other, wanted) = both
-            how = how_scored(self._read(folder)[own]["text"])
-            if references != wanted or how != how_scored(self._read(other)[others]["text"]):
-                return None
-            if tokenize is not None:
-                how["tokenize"] = tokenize
-            first, *more = wanted
-            systems = {"": of_other, "ours": translations}
-            found = compare_systems("", systems, first, metric, test=self.test, more_references=more, **how)
-            self._p_values[key] = found["ours"][metric].p_value
-        return self._p_values[key]
+            every.append(np.mean(of_parts, axis=0))
+        return every
+
+    def _resampled(self, folder, cell, pair, seed):
+        """The scores of a run on texts that are drawn from the sentences of one; None if these are not known."""
+        split, wanted = self._split(folder, cell.split), measure(cell.measure)
+        key = folder, split, cell.measure
+        if key not in self._drawn:
+            test, drawn = tested(wanted, pair), None
+            if test is not None:
+                drawn = self._of_translations(folder, split, *test)
+            elif wanted.sums:
+                sums = self._sums(folder, split, wanted.sums)
+                drawn = None if sums is None else (sums.T, lambda one: wanted.of_ratio(one[0] / one[1]))
+            else:
+                # Of a training, not of a text.
+                drawn = np.zeros((1, 1)), lambda _: 0.0
+            self._drawn[key] = None if drawn is None else resampled_scores(*drawn, SAMPLES, seed)
+        return self._drawn[key]
+
+    def _of_translations(self, folder, split, metric, tokenize):
+        """What a metric counts in the translations of a run, and how its score is computed of that; or None."""
+        found = self._translations((folder, split))
+        if found is None:
+            return None
+        ((translations, (first, *more)),) = found
+        how = how_scored(self._read(folder)[split]["text"])
+        how |= {} if tokenize is None else {"tokenize": tokenize}
+        return sentence_statistics(translations, first, metric, more_references=more, **how)
+
+    def _have_same_references(self, own, parts, its, of_against):
+        """Whether runs were scored against the same references, in the same way."""
+        wanted = measure(parts[0].measure)
+        if wanted.test is None and not wanted.sums:
+            return True
+        for one, other in zip(parts, of_against, strict=True):
+            places = [
+                (folder, self._split(folder, cell.split))
+                for side, cell in ((own, one), (its, other))
+                for folder in side
+            ]
+            found = self._translations(*places)
+            if found is None or any(references != found[0][1] for _, references in found):
+                return False
+            how = [how_scored(self._read(folder)[split]["text"]) for folder, split in places if wanted.test is not None]
+            if any(one != how[0] for one in how):
+                return False
+        return True
 
     def _translations(self, *places):
         """Translations and references of runs and texts; None if any are missing, or not those that were scored."""
@@ -309,22 +359,6 @@ class Runs:
         if what not in self._told:
             _LOG.warning("%s", what)
         self._told.add(what)
-
-    def _p_value_of_sums(self, folder, cell, other, against):
-        """The same for ratios of sums over sentences; None too if a run has no such sums, of the text of its scores."""
-        of_own, of_other = measure(cell.measure).sums, measure(against.measure).sums
-        if not (of_own and of_other):
-            return None
-        own_split, other_split = self._split(folder, cell.split), self._split(other, against.split)
-        # Measures of the same sums, such as loss and perplexity, share a test.
-        key = folder, own_split, other, other_split, (of_own, of_other)
-        if key not in self._p_values:
-            own, its = self._sums(folder, own_split, of_own), self._sums(other, other_split, of_other)
-            # Those of a text with the same sentences left out, as they were too long.
-            both = self._translations((folder, own_split), (other, other_split))
-            alike = own is not None and its is not None and both is not None and both[0][1] == both[1][1]
-            self._p_values[key] = ratio_test(own, its, self.test, TESTS[self.test], SEED) if alike else None
-        return self._p_values[key]
 
     def _sums(self, folder, name, sums):
         """What a run's score of a text is a ratio of, or None; of the score that stands there, not an earlier one."""

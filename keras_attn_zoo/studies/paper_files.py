@@ -1,7 +1,6 @@
 """The tables of a paper, written from the runs in a folder: ours, and the paper's figures in brackets."""
 
 import logging
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,16 +8,15 @@ from keras_attn_zoo.runs.examples import best_translations
 from keras_attn_zoo.studies.changed_settings import changes_line, changes_of
 from keras_attn_zoo.studies.measures import large, measure, note_of
 from keras_attn_zoo.studies.paper_cells import Runs, Value
-from keras_attn_zoo.studies.paper_tables import Cell, Examples, PaperTable
-from keras_attn_zoo.studies.table import about_test
+from keras_attn_zoo.studies.paper_tables import DECIMALS, Cell, Examples, PaperTable
 from keras_attn_zoo.studies.tabular import Table, csv_text
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import write_json, write_text
 
 _LOG = logging.getLogger(__name__)
-# A figure of a paper, and the digits behind its point.
-DECIMALS, MOST_DIGITS = re.compile(r"[-+]?\d+(?:\.(\d+))?"), 2
+MOST_DIGITS = 2
 _BRACKETS = "the paper's figures are in brackets; a cell with only those was not run"
+ABOUT_TEST = "a test that counts seeds and sentences"
 _SPREAD = "mean ± standard deviation over seeds"
 
 
@@ -53,7 +51,7 @@ def write_tables(runs: Runs) -> list[tuple[str, Table]]:
     write_text(out / "tables.tex", "\n\n".join(in_print) + "\n")
     lines = [{"table": one["table"], **_line(record)} for one in contents for record in one["cells"]]
     write_text(out / "tables.csv", csv_text(lines))
-    content = {"title": title, "scale": recipe.scale, "significance": runs.test, "tables": contents}
+    content = {"title": title, "scale": recipe.scale, "significance": "seeds and sentences", "tables": contents}
     write_json(out / "tables.json", content)
     _LOG.info("the paper's tables: %s", out / "tables.md")
     return tables
@@ -73,13 +71,13 @@ def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
     tests: dict[str, None] = {}
     marked: set[str] = set()
     digits = _digits(table)
-    runs.without.clear()
+    runs.uncompared.clear()
     for row, cells in zip(table.rows, table.cells(), strict=True):
         shown = [row.title]
         for cell in map(runs.counted_on, cells):
             against = runs.against(table, cell)
             value = runs.value(cell, against)
-            mark = _mark(table, value)
+            mark = _mark(table, cell, value)
             shown.append(_shown(table, cell, value, mark, digits))
             records.append(_record(cell, runs, value, against, mark))
             if value is not None:
@@ -89,7 +87,7 @@ def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
                     texts.update(dict.fromkeys(runs.texts_of(pair, cell.entry)))
                     tests.update(dict.fromkeys(runs.tested_on(pair, cell.entry)))
                 notes[_SPREAD if value.spread is not None else ""] = None
-                if value.p_values and against is not None:
+                if value.comparison is not None and against is not None:
                     marked.add(against.entry)
         rows.append(shown)
     ours = [f"our systems were trained on {'; '.join(texts)}"] if texts else []
@@ -97,15 +95,16 @@ def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
         # A column has the name of the paper's.
         ours.append(f"the test text of ours is {'; '.join(tests)}")
     brackets = [_BRACKETS] if any(cell.figure for row in table.cells() for cell in row) else []
-    about = [*brackets, *ours, *filter(None, notes), *_about_marks(table, marked, runs), *table.notes]
+    about = [*brackets, *ours, *filter(None, notes), *_about_marks(table, marked, runs.uncompared), *table.notes]
     return Table([table.corner, *(column.title for column in table.columns)], rows, about), records
 
 
-def _mark(table, value):
+def _mark(table, cell, value):
     if value is None:
         return ""
     if table.dagger:
-        return "†" if value.differs(0.01, better=True) else ""
+        better = value.difference is not None and measure(cell.measure).sign * value.difference > 0
+        return "†" if better and value.differs(0.01) else ""
     return "**" if value.differs(0.01) else "*" if value.differs(0.05) else ""
 
 
@@ -139,21 +138,20 @@ def about_texts(cell: Cell, runs: Runs, pair: str | None) -> str:
     if not more or cell.split != first:
         return ""
     if runs.is_mean(cell, pair):
-        return f"{pair}: the mean of {first}, {', '.join(more)}; marks: on each of them"
+        return f"{pair}: the mean of {first}, {', '.join(more)}"
     return f"{cell.entry} ({pair}): of {first} alone, since {', '.join(more)} were not all scored"
 
 
-def _about_marks(table, marked, runs):
+def _about_marks(table, marked, uncompared):
     """Lines on the marks of a table, and on what could not be compared."""
     if marked:
         which = next(iter(marked)) if len(marked) == 1 else "its baseline"
         means = (
             f"†: better than {which}, p < 0.01" if table.dagger else f"*, **: differs from {which}, p < 0.05, p < 0.01"
         )
-        yield f"{means}, with every seed; {about_test(runs.test)}"
-    for baseline in dict.fromkeys(runs.without.values()):
-        names = ", ".join(name for name, own in runs.without.items() if own == baseline)
-        yield f"no marks for {names}: the baseline {baseline} was not scored on the same text with the same seeds"
+        yield f"{means}; {ABOUT_TEST}"
+    for lacks in dict.fromkeys(uncompared.values()):
+        yield f"no marks for {', '.join(name for name, own in uncompared.items() if own == lacks)} ({lacks})"
 
 
 def _record(cell, runs, value, against, mark):
@@ -171,7 +169,7 @@ def _record(cell, runs, value, against, mark):
         "sd": None if value is None else value.spread,
         "difference": None if value is None else value.difference,
         "baseline": None if against is None else against.entry,
-        "p_values": [] if value is None else value.p_values,
+        "p_value": None if value is None or value.comparison is None else value.comparison.p_value,
         "mark": mark,
     }
 

@@ -1,24 +1,33 @@
-"""What a paper found, held against the runs in a folder."""
+"""What a paper found, held against the runs in a folder.
+
+A verdict is read off a confidence interval that counts seeds and sentences, see `compare_trainings`:
+
+- a claim that one system is better agrees if the interval of 95 % lies above 0, differs if it lies below; and its size
+  has to be that of the paper, within a factor of two or the measure's margin;
+- a claim of no difference agrees if the interval of 90 % lies within the margin (two one-sided tests of 5 %), differs
+  if that of 95 % lies outside;
+- anything else is too little to say.
+
+What another training would not change, such as the number of parameters, is compared as it is.
+"""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
+from keras_attn_zoo.evaluation.training_comparison import TrainingComparison
 from keras_attn_zoo.runs.run_folder import WITH_TOP_K
 from keras_attn_zoo.studies.measures import measure
-from keras_attn_zoo.studies.paper_cells import Runs, Value
-from keras_attn_zoo.studies.paper_files import DECIMALS, MOST_DIGITS, about_texts
-from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, WORSE, Cell, Contrast, Finding, cells_of
-from keras_attn_zoo.studies.table import about_test
+from keras_attn_zoo.studies.paper_cells import NOT_MEASURED, NOT_RUN, Runs, Value
+from keras_attn_zoo.studies.paper_files import MOST_DIGITS, about_texts
+from keras_attn_zoo.studies.paper_tables import BETTER, DECIMALS, LEVEL, WORSE, Cell, Contrast, Finding, cells_of
 from keras_attn_zoo.studies.tabular import Table
 
-AGREES, DIFFERS, UNDECIDED, NOT_RUN = "agrees", "differs", "undecided", "not run"
-# Both systems were run, and one of them has no such number, or not with the same seeds.
-NOT_MEASURED, INCOMPARABLE = "not measured", "scored on different texts"
-# Of texts in which nothing is right.
-BOTH_ZERO = "both are 0"
-_LEVEL_OF_SIGNIFICANCE = 0.05
-# Of a larger difference, in points, a test that finds nothing does not show that there is none.
-_NONE = 1.0
+AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "too little to say"
+# The difference is as clear as the paper's, and of another size.
+IN_DIRECTION = "agrees in direction, not in size"
+# How many times as large as the paper's a difference may be, or the other way round.
+_FACTOR = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,8 +39,10 @@ class Comparison:
         pair: the language pair, or None.
         paper: the paper's difference and the figures that it is of; empty if it has none.
         here: the same of the runs; empty without them.
-        verdict: whether both agree: one of the constants of this module.
-        tested: whether that says a test of significance.
+        verdict: whether both agree: one of the constants of this module and of `paper_cells`.
+        lacks: what is missing for a comparison.
+        interval: the confidence interval of 95 %; empty without a comparison.
+        detectable: the smallest difference that so many seeds and sentences would have shown.
     """
 
     finding: Finding
@@ -40,7 +51,9 @@ class Comparison:
     paper: str
     here: str
     verdict: str
-    tested: bool = False
+    lacks: str = ""
+    interval: str = ""
+    detectable: str = ""
 
 
 def compare(runs: Runs) -> list[Comparison]:
@@ -68,65 +81,89 @@ def _pairs(runs, contrast):
 def _compared(runs, finding, contrast, pair):
     one, other = contrast.cells(pair)
     value, against = runs.value(one, other), runs.value(other)
-    paper = _of_paper(runs, contrast, pair)
+    figures = _of_paper(runs, contrast, pair)
+    wanted = measure(one.measure)
+    paper = _difference(*figures, _digits_of(figures), wanted.unit) if figures else ""
     if value is None or against is None or value.difference is None:
         run = all(runs.folders(pair, cell.entry) for cell in (one, other))
-        without = INCOMPARABLE if value is not None and value.of_other_text else NOT_MEASURED
-        return Comparison(finding, contrast, pair, paper, "", without if run else NOT_RUN)
-    wanted = measure(one.measure)
-    # The other system may have more seeds.
-    here = _difference(value.mean, value.mean - value.difference, value.difference, wanted.digits, wanted.unit)
-    found = verdict(finding, one.measure, value)
-    return Comparison(finding, contrast, pair, paper, f"{here}{_star(value)}", found, bool(value.p_values))
+        lacks = "" if value is None or against is None else value.lacks
+        return Comparison(finding, contrast, pair, paper, "", (lacks or NOT_MEASURED) if run else NOT_RUN)
+    here = _difference(value.mean, against.mean, wanted.digits, wanted.unit)
+    theirs = float(figures[0]) - float(figures[1]) if figures else None
+    found, interval, detectable = verdict(finding, one.measure, value, theirs), "", ""
+    if value.comparison is not None:
+        low, high = value.comparison.interval()
+        interval = f"{low:+z.{wanted.digits}f} to {high:+z.{wanted.digits}f}"
+        detectable = f"{value.comparison.detectable:.{wanted.digits}f}{wanted.unit}"
+    return Comparison(finding, contrast, pair, paper, here, found, value.lacks, interval, detectable)
 
 
-def verdict(finding: Finding, name: str, value: Value) -> str:
-    """Return whether a difference is what a finding says.
+def verdict(finding: Finding, name: str, value: Value, paper: float | None = None) -> str:
+    """Return whether a difference is what a finding says; see this module.
 
     Args:
         finding: the finding.
-        name: the measure. If there is a test of significance, that decides, for every seed; if not, the margin.
+        name: the measure.
         value: the number of the system, compared with the other's.
+        paper: the paper's difference; None if it gives no figures.
     """
-    wanted = measure(name)
-    if wanted.test is not None and value.mean == value.difference == 0:
-        return BOTH_ZERO
-    if wanted.test is None and not value.p_values:
-        found = value.difference or 0.0
-        least = max(finding.margin, finding.share * abs(value.mean - found))
-        outcome = LEVEL if abs(found) <= least else BETTER if wanted.sign * found > 0 else WORSE
-    elif not value.p_values:
-        return INCOMPARABLE
-    elif value.differs(_LEVEL_OF_SIGNIFICANCE):
-        outcome = BETTER if value.better[0] else WORSE
-    else:
-        outcome = LEVEL
-    possible, undecided = {outcome}, outcome == LEVEL and bool(value.p_values)
-    if undecided:
-        seeds = zip(value.p_values, value.better, strict=True)
-        possible |= {BETTER if better else WORSE for p, better in seeds if p < _LEVEL_OF_SIGNIFICANCE}
-    if undecided and not finding.significant and abs(value.difference or 0.0) > _NONE:
-        possible.add(BETTER if wanted.sign * (value.difference or 0.0) > 0 else WORSE)
-    if possible <= set(finding.expected):
+    wanted, difference = measure(name), value.difference or 0.0
+    share = finding.share or wanted.share
+    margin = finding.margin or share * abs(value.mean - difference) or wanted.margin
+    if not wanted.seeded:
+        outcome = LEVEL if abs(difference) <= margin else BETTER if wanted.sign * difference > 0 else WORSE
+        return AGREES if outcome in finding.expected else DIFFERS
+    if value.comparison is None:
+        return UNDECIDED
+    if LEVEL in finding.expected:
+        return _of_no_difference(finding, value.comparison, wanted.sign, margin)
+    sign = wanted.sign if BETTER in finding.expected else -wanted.sign
+    low, high = _oriented(value.comparison, 0.95, sign)
+    band = None if paper is None else _band(sign * paper, margin)
+    has_size = band is None or (low <= band[1] and high >= band[0])
+    if low > 0:
+        return AGREES if has_size else IN_DIRECTION
+    # Of a difference as large as the paper's, these runs would have shown something.
+    absent = paper is not None and sign * paper > margin and not has_size
+    return DIFFERS if high < 0 or absent else UNDECIDED
+
+
+def _of_no_difference(finding, comparison, sign, margin):
+    """Hold a claim of no difference, or of none in one direction, against the margin."""
+    lowest = -math.inf if WORSE in finding.expected else -margin
+    highest = math.inf if BETTER in finding.expected else margin
+    low, high = _oriented(comparison, 0.9, sign)
+    if lowest < low and high < highest:
         return AGREES
-    return UNDECIDED if undecided else DIFFERS
+    low, high = _oriented(comparison, 0.95, sign)
+    if finding.significant:
+        lowest, highest = (0.0 if math.isfinite(end) else end for end in (lowest, highest))
+    return DIFFERS if low > highest or high < lowest else UNDECIDED
 
 
-def _star(value):
-    return "**" if value.differs(0.01) else "*" if value.differs(_LEVEL_OF_SIGNIFICANCE) else ""
+def _oriented(comparison: TrainingComparison, confidence: float, sign: int) -> tuple[float, float]:
+    """The confidence interval of a difference, if what is better, or claimed, is positive."""
+    low, high = sorted(sign * end for end in comparison.interval(confidence))
+    return low, high
+
+
+def _band(paper, margin):
+    """Differences that are of the size of the paper's."""
+    ends = paper / _FACTOR, paper * _FACTOR, paper - margin, paper + margin
+    return min(ends), max(ends)
 
 
 def _of_paper(runs, contrast, pair):
-    """The paper's difference, of the figures that are printed."""
+    """The paper's figures, as they are printed; none if it has none of both."""
     # Those that no table has are of the first pair.
     figures = contrast.figures.split() if pair in (None, runs.recipe.first_pair) else []
     figures = figures or [_figure(runs, cell) for cell in contrast.cells(pair)]
     found = [DECIMALS.match(figure) for figure in figures]
-    if not all(found):
-        return ""
-    numbers = [float(one[0]) for one in found]
-    digits = min(MOST_DIGITS, max(len(one[1] or "") for one in found))
-    return _difference(*numbers, numbers[0] - numbers[1], digits, measure(contrast.measure).unit)
+    return [one[0] for one in found] if all(found) else []
+
+
+def _digits_of(figures):
+    return min(MOST_DIGITS, max(len(figure.partition(".")[2]) for figure in figures))
 
 
 def _figure(runs: Runs, wanted: Cell) -> str:
@@ -138,17 +175,27 @@ def _figure(runs: Runs, wanted: Cell) -> str:
     return ""
 
 
-def _difference(one, other, difference, digits, unit):
-    return f"{difference:+z.{digits}f}{unit} ({one:.{digits}f}{unit} – {other:.{digits}f}{unit})"
+def _difference(one, other, digits, unit):
+    one, other = float(one), float(other)
+    return f"{one - other:+z.{digits}f}{unit} ({one:.{digits}f}{unit} – {other:.{digits}f}{unit})"
 
 
 def findings_table(runs: Runs, comparisons: Sequence[Comparison]) -> Table:
     """Return what `compare` found as a table; each finding has the number of its place in the recipe."""
     numbers = {id(finding): str(number) for number, finding in enumerate(runs.recipe.findings, start=1)}
     rows = [
-        [f"{numbers[id(one.finding)]}: {_label(runs, one)}", one.paper, one.here, one.verdict] for one in comparisons
+        [
+            f"{numbers[id(one.finding)]}: {_label(runs, one)}",
+            one.paper,
+            one.here,
+            one.interval,
+            one.detectable,
+            f"{one.verdict} ({one.lacks})" if one.here and one.lacks else one.verdict,
+        ]
+        for one in comparisons
     ]
-    return Table(["finding", "the paper", "here", "verdict"], rows, list(_notes(runs, comparisons)))
+    headings = ["finding", "the paper", "here", "95 % interval", "could show", "verdict"]
+    return Table(headings, rows, list(_notes(runs, comparisons)))
 
 
 def _label(runs, one):
@@ -171,16 +218,20 @@ def _notes(runs, comparisons):
     run = [one for one in comparisons if one.here]
     if run:
         yield "here: differences are rounded after subtracting"
-    if any(one.tested for one in run):
-        yield f"*, **: p < 0.05, p < 0.01, with every seed; {about_test(runs.test)}"
-    if any(one.tested and LEVEL in one.finding.expected and not one.finding.significant for one in run):
-        yield f"a claim of no difference agrees if there is none of significance, and of at most {_NONE:g} point"
+    if any(one.interval for one in run):
+        yield (
+            "95 % interval: of the difference, over seeds and sentences; could show: the smallest difference that so "
+            "many of them show in four of five cases"
+        )
+        yield (
+            "size: that of the paper within a factor of two, or within what counts as no difference: 1 point, 5 % of a "
+            "perplexity, 0.05 of a loss, unless the claim says otherwise"
+        )
     cells = ((cell, one.pair) for one in run for cell in one.contrast.cells(one.pair))
     yield from dict.fromkeys(filter(None, (about_texts(cell, runs, pair) for cell, pair in cells)))
-    bare = (one.contrast.measure for one in run if not one.tested)
-    untested = [name for name in dict.fromkeys(bare) if measure(name).test is None]
-    if untested:
-        yield f"without a test of significance, so the verdict is on the bare difference: {', '.join(untested)}"
+    bare = dict.fromkeys(one.contrast.measure for one in run if not measure(one.contrast.measure).seeded)
+    if bare:
+        yield f"another training would not change these, so they are compared as they are: {', '.join(bare)}"
     for share in dict.fromkeys(one.finding.share for one in run if one.finding.share):
         names = dict.fromkeys(one.contrast.measure for one in run if one.finding.share == share)
         yield f"a difference of at most {share:.0%} counts as none: {', '.join(names)}"

@@ -10,7 +10,7 @@ from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.tasks import METRICS, first_heading
 from keras_attn_zoo.studies.changed_settings import changes_table
 from keras_attn_zoo.studies.paper_cells import Runs
-from keras_attn_zoo.studies.paper_findings import DIFFERS, compare, findings_table
+from keras_attn_zoo.studies.paper_findings import DIFFERS, IN_DIRECTION, compare, findings_table
 from keras_attn_zoo.studies.tabular import Table
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import check_file, kind_of, shown, write_text
@@ -22,7 +22,7 @@ _WIDTH = 120
 PAGE = "page.md"
 # Written by hand, if at all: what is known about a difference from the paper.
 COMMENTS = "comments.md"
-_UNEXPLAINED = "For what differs from the paper, no reason was tested."
+_UNEXPLAINED = "What differs from the paper is not explained."
 
 
 def write_page(runs: Runs, tables: Sequence[tuple[str, Table]]) -> Path | None:
@@ -55,6 +55,9 @@ def _findings(runs):
     yield "## Findings"
     claims = [f"{number}. {one.claim} ({one.place})" for number, one in enumerate(recipe.findings, start=1)]
     yield "\n".join(_filled(claim, "   ") for claim in claims)
+    if recipe.scale == "smoke":
+        yield "Runs at the scale smoke show that the recipe runs, and nothing about these claims."
+        return
     yield findings_table(runs, comparisons).markdown()
     comments = runs.out / COMMENTS
     if kind_of(comments) is not None:
@@ -63,7 +66,7 @@ def _findings(runs):
             yield comments.read_text("utf-8").strip()
         except UnicodeDecodeError as error:
             raise UserError(f"{shown(comments)} is not UTF-8 ({error}): convert it.") from None
-    elif any(one.verdict == DIFFERS for one in comparisons):
+    elif any(one.verdict in (DIFFERS, IN_DIRECTION) for one in comparisons):
         yield _UNEXPLAINED
 
 

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+# A figure of a paper, and the digits behind its point.
+DECIMALS = re.compile(r"[-+]?\d+(?:\.(\d+))?")
 # A measure of the training log: BLEU of the test text after so much of the training.
 BLEU_AFTER = re.compile(r"BLEU after (\d+)% of the steps")
 

@@ -21,13 +21,13 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_CPP_MIN
 def what_to_run(file):
     """Tests to run one after the other until one fails: those named after a file, those of its package, all.
 
-    What is wrong with a kernel may show in layers alone.
+    What is wrong with a kernel may show in layers or losses alone.
     """
     package, stem = Path(file).parts[1], Path(file).stem
     named = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / package).glob(f"test_{stem}*.py"))
     mechanism = ["tests/layers/test_attention_laws.py", "-k", stem.removesuffix("_attention")]
     laws = [mechanism] if package == "layers" and stem.endswith("_attention") else []
-    packages = [f"tests/{package}"], *([["tests/layers"]] if package == "kernels" else [])
+    packages = [f"tests/{package}"], *([["tests/layers"], ["tests/training"]] if package == "kernels" else [])
     return [*([named] if named else []), *laws, *packages, ["tests", "--ignore=tests/test_breaks.py"]]
 
 

@@ -17,11 +17,11 @@ def recipe_of(tmp_path, trained, **systems):
 
 
 def changed(recipe, folder):
-    return changes_of(Runs(recipe, folder, "bootstrap"))
+    return changes_of(Runs(recipe, folder))
 
 
 def table(recipe, folder):
-    return changes_table(Runs(recipe, folder, "bootstrap"))
+    return changes_table(Runs(recipe, folder))
 
 
 def test_each_difference_is_shown_once(trained, tmp_path):

@@ -18,7 +18,7 @@ from keras_attn_zoo.studies.paper_tables import Line
 from keras_attn_zoo.studies.result_files import over_seeds, write_results
 from keras_attn_zoo.studies.table import Result, read_results
 from keras_attn_zoo.support.errors import UserError
-from tests.made_runs import REFERENCES, WRONG, make_run, translate_as
+from tests.made_runs import REFERENCES, WRONG, make_run, make_seeds, translate_as
 from tests.studies.test_paper_tables import ENTRIES, recipe_of, written
 
 BLEU_OF_TWO = ([Line("BLEU", measure="BLEU")], [Line("Base", entry="base"), Line("New", entry="new")])
@@ -88,24 +88,26 @@ def test_a_seed_counts_once(tmp_path, caplog):
 def test_translations_that_are_not_those_of_the_scores_have_no_marks(tmp_path, caplog):
     """As after a crash between both files, or when one was edited; each is named once."""
     columns, rows = [Line(name, measure=name) for name in ("BLEU", "TER")], [Line("New", entry="new")]
-    base, new = make_run(tmp_path / "base"), make_run(tmp_path / "new", 90.0, 5.0)
-    for run, lines in ((base, WRONG), (new, REFERENCES)):
-        translate_as(run, lines)
-    assert written(tmp_path, recipe_of(columns, rows))[0] == {"New": ["90.0**", "5.0**"]}
+    make_seeds(tmp_path / "base")
+    make_seeds(tmp_path / "new", 90.0, ter=5.0)
+    for folder in tmp_path.iterdir():
+        translate_as(RunFolder(folder), REFERENCES if folder.name.startswith("new") else WRONG)
+    base, new = RunFolder(tmp_path / "base"), RunFolder(tmp_path / "new")
+    assert written(tmp_path, recipe_of(columns, rows))[0] == {"New": ["90.0 ± 0.1**", "5.0 ± 0.0**"]}
     baselines = {new.path: base.path}
     assert read_results([base.path, new.path], baselines=baselines)[1].against.keys() == {"bleu", "ter"}
     for run, other in ((new, base), (base, new)):
         before = run.hypotheses("test").read_text()
         run.hypotheses("test").write_text("the red house 7 is there today\n" * len(REFERENCES))
         caplog.clear()
-        assert written(tmp_path, recipe_of(columns, rows))[0] == {"New": ["90.0", "5.0"]}
-        warned = f"{run.hypotheses('test')} is not what was scored: evaluate 'test' again; these are compared without"
+        assert "**" not in "".join(written(tmp_path, recipe_of(columns, rows))[0]["New"])
+        warned = f"{run.hypotheses('test')} is not what was scored: evaluate 'test' again"
         assert caplog.text.count(warned) == 1 and str(other.hypotheses("test")) not in caplog.text
         assert not read_results([base.path, new.path], baselines=baselines)[1].against
         # Too few of them.
         run.hypotheses("test").write_text("the\n")
         caplog.clear()
-        assert written(tmp_path, recipe_of(columns, rows))[0] == {"New": ["90.0", "5.0"]}
+        assert "**" not in "".join(written(tmp_path, recipe_of(columns, rows))[0]["New"])
         assert "test.txt has 1 translations of 30 sentences" in caplog.text
         run.hypotheses("test").write_text(before)
 
@@ -132,7 +134,7 @@ def test_a_run_that_the_results_left_out_is_in_no_table(tmp_path):
     make_run(tmp_path / "base", 30.0)
     make_run(tmp_path / "new", 99.0)
     kept = Result(tmp_path / "base", "test", {})
-    assert write_tables(Runs(recipe_of(*BLEU_OF_TWO), tmp_path, "bootstrap", [kept]))
+    assert write_tables(Runs(recipe_of(*BLEU_OF_TWO), tmp_path, [kept]))
     assert "99" not in (tmp_path / "tables.md").read_text("utf-8")
 
 

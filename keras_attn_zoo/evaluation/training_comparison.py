@@ -1,0 +1,139 @@
+"""Compare two systems by several trainings of each: a test that counts seeds and sentences.
+
+A training has luck of its own, and so has the choice of a test text. The difference of the systems' mean scores varies
+with both, as in a crossed design of readers and cases:
+
+    D      = mean_i y_i - mean_j z_j                    y_i, z_j scores of the trainings, n and m of them
+    Var(D) = s_y² / n + s_z² / m + Var_sentences(D)     s² variances between trainings
+    t      = D / √Var(D)                                degrees of freedom by Welch and Satterthwaite
+
+Var_sentences is that of the bootstrap: sentences are drawn with replacement, the same for all trainings. What a
+training has with a sentence in particular is in two of these terms, so the test errs on the side of no difference, as
+does the pigeonhole bootstrap, which draws trainings as well as sentences (Owen, Annals of Applied Statistics, 2007).
+To draw from three trainings would say too little of how trainings differ; their variance, with Student's distribution,
+says it.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.extras import require
+
+require("scipy", user=__name__)
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+# With fewer trainings, nothing is known of how they differ.
+LEAST_SEEDS = 3
+# How probable it is that a difference as large as `detectable` is found.
+_POWER = 0.8
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingComparison:
+    """The difference between the mean scores of two systems, with what seeds and sentences make of it.
+
+    Attributes:
+        difference: of the first system from the second.
+        error: its standard error.
+        freedom: degrees of freedom of the error; infinite if there is none.
+        seeds: trainings of both systems.
+
+    Example:
+        >>> found = TrainingComparison(2.0, 0.5, 4.0, (3, 3))
+        >>> round(found.p_value, 3), round(found.detectable, 1)
+        (0.016, 1.9)
+    """
+
+    difference: float
+    error: float
+    freedom: float
+    seeds: tuple[int, int]
+
+    @property
+    def p_value(self) -> float:
+        """Probability of a difference at least this large, in either direction, between equally good systems."""
+        if self.error == 0:
+            return float(self.difference == 0)
+        return float(2 * stats.t.sf(abs(self.difference) / self.error, self.freedom))
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the confidence interval of the difference.
+
+        That of 90 % lies between -m and m exactly if two one-sided tests of 5 % show that the systems differ by less.
+        """
+        half = self._quantile((1 + confidence) / 2) * self.error
+        return self.difference - half, self.difference + half
+
+    @property
+    def detectable(self) -> float:
+        """The smallest difference that so many seeds and sentences show, p < 0.05, in four of five cases."""
+        return (self._quantile(0.975) + self._quantile(_POWER)) * self.error
+
+    def _quantile(self, probability):
+        return float(stats.t.ppf(probability, self.freedom))
+
+
+def compare_trainings(
+    own: ArrayLike,
+    other: ArrayLike,
+    resampled: tuple[Sequence[NDArray], Sequence[NDArray]] | None = None,
+    paired: bool = False,
+) -> TrainingComparison:
+    """Compare the scores of several trainings of two systems; see the formula of this module.
+
+    Args:
+        own, other: a score for each training.
+        resampled: for each training of both systems, its scores on the same drawn texts, see `resampled_scores`; None
+            for what is not a score of sentences, such as the lowest loss in training. The test is Welch's then.
+        paired: whether scores of the same trainings are compared, in this order: then s² is of their differences.
+
+    Raises:
+        UserError: fewer than two trainings of a system; unequal numbers if paired.
+
+    Example:
+        >>> round(compare_trainings([31.0, 32.0, 33.0], [30.0, 30.5, 31.0]).p_value, 3)
+        0.104
+    """
+    own, other = np.asarray(own, "float64"), np.asarray(other, "float64")
+    seeds = len(own), len(other)
+    if min(seeds) < 2 or (paired and len(own) != len(other)):
+        raise UserError(f"there are {seeds[0]} and {seeds[1]} trainings: give two or more, equally many if paired.")
+    parts = [own - other] if paired else [own, other]
+    terms = [(part.var(ddof=1) / len(part), len(part) - 1) for part in parts]
+    of_sentences = 0.0 if resampled is None else np.var(np.subtract(*(np.mean(one, 0) for one in resampled)), ddof=1)
+    variance = sum(term for term, _ in terms) + of_sentences
+    # Of numbers that only rounding keeps apart.
+    if variance < 1e-18 * max(1.0, abs(own).max(), abs(other).max()) ** 2:
+        variance = 0.0
+    # Next to those of trainings, the degrees of freedom of sentences are many.
+    uncertain = sum(term**2 / n for term, n in terms)
+    freedom = variance**2 / uncertain if variance and uncertain else math.inf
+    return TrainingComparison(float(own.mean() - other.mean()), math.sqrt(variance), float(freedom), seeds)
+
+
+def resampled_scores(statistics: ArrayLike, score: Callable[[NDArray], float], samples: int, seed: int) -> NDArray:
+    """Return the scores of a training on texts drawn from the sentences of a test text, with replacement.
+
+    Args:
+        statistics: `(sentences, n)`, of which a score is computed from the sums over sentences.
+        score: function from these sums, `(n,)`, to the score.
+        samples: how many texts are drawn.
+        seed: of the random numbers: the same seed draws the same sentences.
+
+    Returns:
+        `(samples,)`.
+
+    Example:
+        >>> edits_and_words = [[1, 4], [3, 4]]
+        >>> set(resampled_scores(edits_and_words, lambda sums: sums[0] / sums[1], 50, 1)) == {0.25, 0.5, 0.75}
+        True
+    """
+    statistics = np.asarray(statistics, "float64")
+    sentences = len(statistics)
+    counts = np.random.default_rng(seed).multinomial(sentences, np.full(sentences, 1 / sentences), size=samples)
+    return np.array([score(sums) for sums in counts @ statistics], "float64")

@@ -1,0 +1,82 @@
+"""The test that counts seeds and sentences: against scipy's t-tests, and by simulations whose effect is known."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from keras_attn_zoo.evaluation.text_scores import compare_systems, sentence_statistics
+from keras_attn_zoo.evaluation.training_comparison import compare_trainings, resampled_scores
+from keras_attn_zoo.support.errors import UserError
+
+
+def test_without_sentences_it_is_welch_s_test_or_the_paired_one():
+    rng = np.random.default_rng(1)
+    for n, m in ((3, 3), (3, 5), (7, 4)):
+        own, other = rng.normal(30.5, 0.3, n), rng.normal(30.0, 0.9, m)
+        found, wanted = compare_trainings(own, other), stats.ttest_ind(own, other, equal_var=False)
+        assert (found.p_value, found.freedom) == pytest.approx((wanted.pvalue, wanted.df))
+        for confidence in (0.9, 0.95):
+            assert found.interval(confidence) == pytest.approx(tuple(wanted.confidence_interval(confidence)))
+    own, other = rng.normal(30.5, 2.0, 5) + rng.normal(0, 0.1, (2, 5))
+    found, wanted = compare_trainings(own, other, paired=True), stats.ttest_rel(own, other)
+    assert (found.p_value, found.freedom) == pytest.approx((wanted.pvalue, 4))
+
+
+def simulated(effect, rng, trials=1500, seeds=3, sentences=60):
+    """Comparisons of systems that are `effect` apart: scores are means over sentences, which are the same for all.
+
+    Seeds vary by 0.4, sentences by 1 for each system, and each training by 2 at each sentence.
+    """
+    found = []
+    for _ in range(trials):
+        of_system = rng.normal(0, 1.0, (2, 1, sentences))
+        scores = rng.normal(0, 0.4, (2, seeds, 1)) + of_system + rng.normal(0, 2.0, (2, seeds, sentences))
+        own, other = (scores + np.array([effect, 0.0])[:, None, None]) + rng.normal(0, 5.0, sentences)
+        counts = rng.multinomial(sentences, np.full(sentences, 1 / sentences), size=200) / sentences
+        found.append(compare_trainings(own.mean(1), other.mean(1), (own @ counts.T, other @ counts.T)))
+    return found
+
+
+def test_errors_are_as_rare_as_they_should_be_and_effects_are_found():
+    rng = np.random.default_rng(2)
+    alike = simulated(0.0, rng)
+    wrong = np.mean([one.p_value < 0.05 for one in alike])
+    assert 0.01 < wrong < 0.055
+    # Sentences alone, as one pair of trainings is compared, see differences that are only those of two trainings.
+    assert np.mean([abs(one.difference) > 1.96 * np.sqrt(2 * 1.0 / 60) for one in alike]) > 0.2
+    # Those that show a difference as large as the margin to be none.
+    margin = 1.0
+    apart = simulated(margin, rng)
+    inside = [max(map(abs, one.interval(0.9))) < margin for one in apart]
+    assert np.mean(inside) < 0.055
+    assert np.mean([one.interval()[0] <= margin <= one.interval()[1] for one in apart]) > 0.94
+    least = np.mean([one.detectable for one in alike])
+    assert 0.7 < np.mean([one.p_value < 0.05 for one in simulated(least, rng)]) < 0.9
+
+
+def test_texts_are_drawn_as_a_mean_varies_and_as_sacrebleu_draws_them():
+    rng = np.random.default_rng(3)
+    own, other = rng.normal(0, 2, (2, 3, 400)) + rng.normal(0, 9, 400)
+    drawn = [
+        [resampled_scores(np.stack([run, np.ones(400)], -1), lambda sums: sums[0] / sums[1], 2000, 1) for run in system]
+        for system in (own, other)
+    ]
+    found = compare_trainings([1.0, 1.0], [0.0, 0.0], drawn)
+    assert found.error == pytest.approx((own.mean(0) - other.mean(0)).std(ddof=1) / 400**0.5, rel=0.05)
+    assert found.p_value == pytest.approx(2 * stats.norm.sf(1 / found.error))
+    words = [f"w{i}" for i in range(50)]
+    references = [" ".join(rng.choice(words, 10)) for _ in range(100)]
+    text = [" ".join(w if rng.random() < 0.8 else "x" for w in line.split()) for line in references]
+    scores = resampled_scores(*sentence_statistics(text, references, "bleu"), 1000, 1)
+    of_sacrebleu = compare_systems("a", {"a": text, "b": text}, references, "bleu")["a"]["bleu"]
+    assert scores.mean() == pytest.approx(of_sacrebleu.mean, abs=0.3)
+    assert 1.96 * scores.std() == pytest.approx(of_sacrebleu.ci, rel=0.1)
+
+
+def test_equal_trainings_and_too_few():
+    assert compare_trainings([30.1] * 3, [30.1] * 3).p_value == 1.0
+    sure = compare_trainings([31.0] * 3, [30.0] * 3)
+    assert (sure.p_value, sure.interval(), sure.detectable) == (0.0, (1.0, 1.0), 0.0)
+    for own, other, paired in (([1.0], [1.0, 2.0], False), ([1.0, 2.0], [1.0, 2.0, 3.0], True)):
+        with pytest.raises(UserError, match="give two or more, equally many if paired"):
+            compare_trainings(own, other, paired=paired)
