@@ -5,6 +5,7 @@ import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.extras import require
@@ -124,14 +125,14 @@ def _randomization(systems, metric, references, samples, seed):
     return found, signature
 
 
-def corpus_statistics(metric: Metric, texts: Sequence[str], references: Sequence[Sequence[str | None]]) -> NDArray:
+def corpus_statistics(metric: Metric, texts: Sequence[str], references: Any) -> NDArray:
     """Return what a metric of sacrebleu counts in each sentence, `(sentences, n)`."""
     return np.array(metric._extract_corpus_statistics(texts, references))
 
 
 def score_of_sums(metric: Metric, sums: NDArray) -> float:
     """Return the score of a text of the sums of its `corpus_statistics`."""
-    return float(metric._aggregate_and_compute([sums]).score)
+    return float(metric._aggregate_and_compute([sums.tolist()]).score)
 
 
 def ratio_test(own: ArrayLike, baseline: ArrayLike, test: str, samples: int, seed: int) -> float:

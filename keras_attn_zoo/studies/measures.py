@@ -181,7 +181,6 @@ def _aer(key):
 
 # A loss that is lower by this much is a perplexity lower by 5 %.
 _ALMOST = 0.05
-_TIME = {"seeded": False, "margin": 0.0}
 _FREE = "free-running: the decoder is fed its own predictions"
 _ROUND = "lowest, highest: of all rounds of training"
 _OF_TEXT = "words: subwords of the training text; vocabularies: how many different ones occur in it"
@@ -225,13 +224,14 @@ MEASURES = {
     "AER": _aer("aer_without_full_stop"),
     "AER, all layers": _aer("all_layers_aer_without_full_stop"),
     "parameters": _of_scores("parameters", unit=" M", seeded=False, margin=0.0, sign=-1),
-    "training time": Measure(lambda one: _training_seconds(one.scores), digits=0, sign=-1, **_TIME),
-    "translation time": Measure(lambda one: _translation_seconds(one.scores), sign=-1, **_TIME),
+    "training time": Measure(lambda one: _training_seconds(one.scores), digits=0, sign=-1, seeded=False, margin=0.0),
+    "translation time": Measure(lambda one: _translation_seconds(one.scores), sign=-1, seeded=False, margin=0.0),
     "training time of a step, relative": Measure(
         lambda one: _relative_time(one.scores, one.baseline),
         unit="x",
         sign=-1,
-        **_TIME,
+        seeded=False,
+        margin=0.0,
         note="training time: of a step, the median for each shape of batch, relative to the baseline's",
     ),
     "lowest training perplexity": _best("perplexity", min, digits=2, share=_ALMOST, sign=-1, note=_ROUND),

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.__main__ import selection
 from tests.breaks.places import PLACES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +33,7 @@ def what_to_run(file):
 
 
 def first_failure(copy, place, cache):
-    """Run the tests of a copy until one fails; return its name, or None."""
+    """Run the tests of a copy, those before every commit, until one fails; return its name, or None."""
     environment = {
         **os.environ,
         **ONE_THREAD,
@@ -41,7 +42,8 @@ def first_failure(copy, place, cache):
         "PYTHONPATH": str(copy),
     }
     for paths in what_to_run(place.file):
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *paths]
+        chosen = selection(place.backend, argparse.Namespace(all=False, quick=False))
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *chosen, *paths]
         done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
         failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
         if failed:
