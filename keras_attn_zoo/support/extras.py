@@ -15,11 +15,11 @@ TRANSLATE = {
     "tqdm": "tqdm",
 }
 # What that extra has besides, which some recipes need.
-_MOSES = {"sacremoses": "sacremoses"}
+_OF_RECIPES = {"sacremoses": "sacremoses", "scipy": "scipy"}
 # Those of the extras `corpora` and `tasks`.
 CORPORA = {"mtdata": "mtdata", "huggingface_hub": "huggingface_hub", "pyarrow": "pyarrow"}
 TASKS = {"rouge_score": "rouge-score", "nltk": "nltk"}
-EXTRAS = {"translate": {**TRANSLATE, **_MOSES}, "corpora": CORPORA, "tasks": TASKS}
+EXTRAS = {"translate": {**TRANSLATE, **_OF_RECIPES}, "corpora": CORPORA, "tasks": TASKS}
 
 
 class MissingPackageError(UserError, ImportError):
