@@ -18,6 +18,8 @@ Examples:
       layer-5 layer-6
   python recipes/bahar2020.py --train train.de train.en --out runs/bahar --systems transformer-latent-top-1 \\
       transformer-latent-top-2 transformer-latent-top-3 transformer-latent-top-10
+  python recipes/bahar2020.py --train train.de train.en --out runs/bahar --systems transformer-latent-top-6 \\
+      transformer-latent-top-6-selected layer-1 layer-2 layer-3 layer-4 layer-5 layer-6 all-layers one-head
   attn-zoo align runs/bahar/transformer-latent --bitext test.de-en --gold gold.talp --index-base 1 --layer best \\
       --leave-out end full_stop
 
@@ -42,6 +44,13 @@ How the paper is read:
   limit of 100 counts tokens. Chinese words are not known, so there, subwords alone count.
 - The lexicon is one bias-free linear map of the sum of the projected embedding, decoder state and encoder state.
 - The weights of the six best positions are not renormalised in training; the search divides by their sum.
+- The top-K sum is differentiated "by the straight-through estimator": forward, the sum over the K best; backward, the
+  gradient of the full sum with respect to the weights. The layer that the authors released, RETURNN's
+  `hmm_factorization`, takes the K largest weights and gives the others no gradient: so do
+  `transformer-latent-top-6-selected` and `rnn-latent-top-6-selected`.
+- The alignment is the mean of the last layer's heads. Section 7.1 has that of each layer (`layer-1` to `layer-6`), and
+  names all layers and one head without figures: `all-layers`, and `one-head` with the first head of the last layer,
+  since those of a layer are symmetrical.
 - Both sides share one vocabulary of 50,000 BPE subwords; the paper has 50,000 merges, which give 45,000 German and
   33,000 English tokens. For Chinese, each side has its own of 32,000 unigram pieces, sampled only at
   `--scale paper`, and the Transformers tie only the target's embedding to the output. Otherwise they share one matrix
@@ -50,7 +59,9 @@ How the paper is read:
   validations per epoch and 20 epochs; the paper gives no numbers.
 - Batches hold 4,096 tokens of the longer side, padding included; the paper's are as large as its memory allows.
 - Labels are smoothed by 0.1, as in the original Transformer paper, and gradients are clipped at a norm of 1.0; this
-  paper mentions neither.
+  paper mentions neither. In the configurations that an author published, the plain systems have this smoothing and the
+  latent ones none (`--set label_smoothing=0`), and no gradient is clipped. What is smoothed is what is summed, the
+  lexicons of the K best.
 - Each direction of an encoder layer has 1,024 LSTM cells. The encoder gets one more layer after every validation, that
   is, every quarter of an epoch; the paper grows it "for the first epochs".
 - The plain RNN has a maxout readout, like Bahdanau's; a latent one has the lexicon, which uses the state directly.
@@ -81,6 +92,8 @@ RNN_TRAINING = TrainingSettings(
     epochs=20, schedule="plateau", plateau_factor=0.9, plateau_patience=2, label_smoothing=0.1, pretraining_rounds=1
 )
 
+# No gradient for what the sum leaves out, as the authors' released layer has it.
+SELECTED = {"top_k_gradient": "selected"}
 # BLEU of German-English, newstest2017: Table 3.
 TRANSFORMERS = {
     "transformer": ({}, {"BLEU": "33.5"}),
@@ -88,11 +101,14 @@ TRANSFORMERS = {
     "transformer-latent": (LATENT, {}),
     **{f"layer-{i}": ({**LATENT, **TOP_6, "attention_layer": i - 1}, {}) for i in range(1, 7)},
     "all-layers": ({**LATENT, **TOP_6, "attention_layer": "all"}, {}),
+    "one-head": ({**LATENT, **TOP_6, "attention_layer": "-1:0"}, {}),
+    "transformer-latent-top-6-selected": ({**LATENT, **TOP_6, **SELECTED}, {}),
     **{f"transformer-latent-top-{k}": ({**LATENT, **TOP_6, "top_k": k}, {}) for k in (1, 2, 3, 10)},
 }
 RNNS = {
     "rnn-attention": ({"readout": "maxout"}, {"BLEU": "32.6"}),
     "rnn-latent-top-6": ({**LATENT_RNN, **TOP_6}, {"BLEU": "32.8"}),
+    "rnn-latent-top-6-selected": ({**LATENT_RNN, **TOP_6, **SELECTED}, {}),
     "rnn-latent": (LATENT_RNN, {}),
 }
 SOURCE = "Bahar, sections 5 and 6"
@@ -362,7 +378,14 @@ RECIPE = Recipe(
         **{name: transformer_entry(name, *one) for name, one in TRANSFORMERS.items()},
         **{name: rnn_entry(name, *one) for name, one in RNNS.items()},
     },
-    default=("transformer", "transformer-latent-top-6", "transformer-latent", *RNNS),
+    default=(
+        "transformer",
+        "transformer-latent-top-6",
+        "transformer-latent",
+        "rnn-attention",
+        "rnn-latent-top-6",
+        "rnn-latent",
+    ),
     published={"truecase": "both"},
     pictures={
         **{
