@@ -138,7 +138,7 @@ TABLE_1 = PaperTable(
     "Table 1",
     "Corpus statistics",
     columns=[
-        Line(LANGUAGES[code], arrow(pair), entry="transformer", pair=pair, measure=side)
+        Line(side, entry="transformer", pair=pair, measure=side, text=f"{arrow(pair)}, {LANGUAGES[code]}")
         for pair in ("de-en", "zh-en")
         for code, side in zip(pair.split("-"), ("source", "target"), strict=True)
     ],
@@ -151,9 +151,9 @@ TABLE_1 = PaperTable(
 )
 TABLE_2 = PaperTable(
     "Table 2",
-    "Results measured in BLEU [%] and TER [%] on the Zh→En task, by the decoder layer of the alignment",
+    "Results measured in BLEU [%] and TER [%], by the decoder layer of the alignment",
     columns=[
-        Line(metric, test, pair="zh-en", split=split, measure=MEASURES[metric])
+        Line(metric, pair="zh-en", split=split, measure=MEASURES[metric], text=f"Zh→En {test}")
         for test, split in (("newsdev2017", "valid"), ("newstest2017", "test"))
         for metric in MEASURES
     ],
@@ -211,17 +211,17 @@ TABLE_3 = PaperTable(
     "Table 3",
     "Results measured in BLEU [%] and TER [%] on the test sets",
     columns=[
-        Line(metric, test, split=split, measure=MEASURES[metric])
+        Line(metric, split=split, measure=MEASURES[metric], text=test)
         for test, split in (("newstest2017", "test"), ("newstest2018", "newstest2018"))
         for metric in MEASURES
     ],
     rows=[
         Line(
             LABELS.get(name, name),
-            arrow(pair),
             pair=pair,
             entry=name if name in LABELS else "",
             figures=figures,
+            text=arrow(pair),
         )
         for pair, systems in TASKS.items()
         for name, figures in (*systems.items(), *(EXACT.items() if pair == "de-en" else ()))
@@ -244,11 +244,11 @@ TABLE_4 = PaperTable(
         Line("RNN latent attention, exact sum", entry="rnn-latent"),
     ],
     corner="Model",
+    text="Europarl, German-English",
 )
 TABLE_5 = PaperTable(
     "Table 5",
-    "Results measured in BLEU [%] on the development set (newstest2015) with respect to different values of K during "
-    "inference; trained using K = 6",
+    "Results measured in BLEU [%] with respect to different values of K during inference; trained using K = 6",
     columns=[Line(f"K={k}" if k else "all", split=f"valid-k{k}", measure="BLEU") for k in (1, 2, 3, 6, 10, 0)],
     rows=[
         Line("latent attention", entry="transformer-latent-top-6", figures="30.7 31.9 32.2 32.2 32.2 32.2"),
@@ -256,6 +256,7 @@ TABLE_5 = PaperTable(
     ],
     corner="Model",
     baseline="transformer-latent-top-6",
+    text="the development set (newstest2015)",
 )
 # The paper's latent systems, and those of ours that do not approximate the sum.
 LATENTS = {

@@ -96,24 +96,28 @@ STATISTICS = PaperTable(
     "Sections 4.1 and 4.2",
     "Statistics of Luong and Bahdanau attention, and of multi-head and average attention",
     columns=[
-        Line("lowest perplexity", "train set", measure="lowest training perplexity"),
-        Line("lowest cross entropy loss", "train set", measure="lowest training loss"),
-        Line("highest accuracy", "train set", measure="highest training accuracy"),
-        Line("highest accuracy", "valid set", measure="highest validation accuracy"),
-        Line("lowest perplexity", "valid set", measure="lowest validation perplexity"),
-        Line("perplexity", "test set", measure="perplexity"),
-        Line("cross entropy loss", "test set", measure="loss"),
-        Line("accuracy", "test set", measure="accuracy"),
+        Line("lowest perplexity", measure="lowest training perplexity", text="train set"),
+        Line("lowest cross entropy loss", measure="lowest training loss", text="train set"),
+        Line("highest accuracy", measure="highest training accuracy", text="train set"),
+        Line("highest accuracy", measure="highest validation accuracy", text="valid set"),
+        Line("lowest perplexity", measure="lowest validation perplexity", text="valid set"),
+        Line("perplexity", measure="perplexity", text="test set"),
+        Line("cross entropy loss", measure="loss", text="test set"),
+        Line("accuracy", measure="accuracy", text="test set"),
         Line("training time", measure="training time"),
         Line("inference time", measure="translation time"),
     ],
     rows=[Line(label, entry=name, figures=PRINTED[name]) for name, label in LABELS.items()],
     notes=["times in seconds, ours without compilation; accuracy in percent"],
+    text="Tatoeba, English-German",
 )
 BLEU = PaperTable(
     "Section 4.3",
     "BLEU score by training steps",
-    columns=[Line(str(400 * part), measure=f"BLEU after {part}% of the steps") for part in (25, 50, 75, 100)],
+    columns=[
+        Line(f"{part} %", measure=f"BLEU after {part}% of the steps", setup=f"{400 * part} steps")
+        for part in (25, 50, 75, 100)
+    ],
     rows=[
         Line("Bahdanau", entry="bahdanau", figures="40.9 42.1 42.2 42.4"),
         Line("Luong", entry="luong", figures="35.5 40.6 42.1 42.3"),
@@ -121,7 +125,7 @@ BLEU = PaperTable(
         Line("Average", entry="average", figures="40.5 42.1 42.7 42.6"),
     ],
     corner="Training Steps",
-    notes=["the columns are the paper's steps; ours are a quarter, a half, three quarters and all of the planned ones"],
+    text="Tatoeba, English-German, test set",
 )
 RNNS, TRANSFORMERS = ("luong", "bahdanau"), ("average", "multi-head")
 TIMES = ("training time", "translation time")

@@ -126,20 +126,21 @@ EXPERIMENTS = PaperTable(
     "Hyperparameter search: free-running loss of the validation text",
     columns=[Line("validation loss", split="valid", measure="loss, free-running")],
     rows=[
-        Line("1: learning rate 1e-4, batch size 128, teacher forcing ratio 0.8", entry="experiment-1"),
-        Line("2: learning rate 5e-4, batch size 256, teacher forcing ratio 0.8", entry="experiment-2"),
-        Line("3: learning rate 5e-4, batch size 128, teacher forcing ratio 0.5", entry="experiment-3"),
-        Line("4: learning rate 1e-4, batch size 128, teacher forcing ratio 0.5", entry="experiment-4"),
+        Line("1", entry="experiment-1", setup="learning rate 1e-4, batch size 128, teacher forcing ratio 0.8"),
+        Line("2", entry="experiment-2", setup="learning rate 5e-4, batch size 256, teacher forcing ratio 0.8"),
+        Line("3", entry="experiment-3", setup="learning rate 5e-4, batch size 128, teacher forcing ratio 0.5"),
+        Line("4", entry="experiment-4", setup="learning rate 1e-4, batch size 128, teacher forcing ratio 0.5"),
     ],
     corner="Experiment",
+    text="Europarl, German-English",
 )
 ABLATION = PaperTable(
     "Ablation",
     "Learned against uniform attention weights: free-running losses, and BLEU of the test text",
     columns=[
-        Line("validation loss", split="valid", measure="loss, free-running"),
-        Line("test loss", measure="loss, free-running"),
-        Line("BLEU", measure="BLEU"),
+        Line("validation loss", split="valid", measure="loss, free-running", text="Europarl, validation set"),
+        Line("test loss", measure="loss, free-running", text="Europarl, test set"),
+        Line("BLEU", measure="BLEU", text="Europarl, test set"),
     ],
     rows=[
         Line("Experiment 4", entry="experiment-4", figures="– 4.48 17.75"),

@@ -57,8 +57,7 @@ BASELINE = "transformer"
 # As printed: figures of each row in the order of the columns.
 TABLE_1 = PaperTable(
     "Table 1",
-    "Performance of the different variants of the expand key-value lists approach on the development set of the Ro→En "
-    "task",
+    "Performance of the different variants of the expand key-value lists approach",
     columns=[Line(metric, split="valid", measure=metric) for metric in ("BLEU", "TER")],
     rows=[
         Line("Baseline", entry="transformer", figures="35.7 51.4"),
@@ -68,13 +67,18 @@ TABLE_1 = PaperTable(
         Line("Expand key-value list, variant 4 (Eq. 8)", entry="expanded-key-value-4", figures="33.8 53.2"),
     ],
     baseline=BASELINE,
+    text="the development set of the Ro→En task",
 )
 TESTS = {"ro-en": "Ro→En newstest2016", "tr-en": "Tr→En newstest2018", "en-it": "En→It TED tst2010"}
 TABLE_2 = PaperTable(
     "Table 2",
     "Performance comparison of the approaches using additional context information from the previous time steps",
     columns=[
-        *(Line(metric, test, pair=pair, measure=metric) for pair, test in TESTS.items() for metric in ("BLEU", "TER")),
+        *(
+            Line(metric, pair=pair, measure=metric, text=test)
+            for pair, test in TESTS.items()
+            for metric in ("BLEU", "TER")
+        ),
         Line("Train Time", measure="training time of a step, relative"),
     ],
     rows=[

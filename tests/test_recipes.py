@@ -126,12 +126,14 @@ def test_tables_of_a_recipe(path):
             assert table.entry in recipe.entries
             continue
         assert table.baseline in (None, *recipe.entries)
-        assert len({row.title for row in table.rows}) == len(table.rows)
-        assert len({column.title for column in table.columns}) == len(table.columns)
+        for lines in (table.rows, table.columns):
+            assert len({(line.title, line.text, line.setup) for line in lines}) == len(lines)
         for cell in (cell for row in table.cells() for cell in row):
             assert cell.entry in ("", *recipe.entries)
             assert measure(cell.measure)
             assert set(cell.pairs) <= set(recipe.pairs)
+            # A figure of the paper is of its text, which nothing else names; times are of no text in particular.
+            assert cell.text or not cell.figure or "time" in cell.measure
             assert re.fullmatch(r"(|\d+(\.\d+)?[xMk]?( \([-+]\d\.\d\d\))?†?)", cell.figure), cell
             # What the recipe scores by itself; anything else comes with the corpus.
             if not re.fullmatch(r"test|gold|valid(-k\d+)?", cell.split):
@@ -177,10 +179,11 @@ def test_findings_of_a_recipe(path, tmp_path):
 def figures_of(table, system):
     """The numbers that a table has of a system, by row; what they differ by from the first column's; daggers."""
     found = {}
-    for row in table.cells():
+    for line, row in zip(table.rows, table.cells(), strict=True):
         (base, *_), (own,) = row, (cell for cell in row if cell.entry == system)
         value, difference = re.fullmatch(r"([\d.]+)(?: \(([-+][\d.]+)\))?†?", own.figure).groups()
-        found[own.row] = float(value), float(value) - float(base.figure), float(difference or 0), "†" in own.figure
+        title = ", ".join(filter(None, (line.text, line.title)))
+        found[title] = float(value), float(value) - float(base.figure), float(difference or 0), "†" in own.figure
     return found
 
 

@@ -459,7 +459,12 @@ def given_text(options: argparse.Namespace) -> ParallelText | None:
 
 def _read(files, options):
     pairs, more = read_test(files_of_text("test", files), options.reverse)
-    return ParallelText(pairs, more_references=more)
+    return ParallelText(pairs, more_references=more, origin=origin_of(files, options.reverse))
+
+
+def origin_of(files: Sequence[str], reverse: bool) -> dict[str, Any]:
+    """Return where a text was read, as `ParallelText` takes it."""
+    return {"files": [str(Path(file).resolve()) for file in files], "reverse": reverse}
 
 
 def given_gold(options: argparse.Namespace, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[Alignment]:

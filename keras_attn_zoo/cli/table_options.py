@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from keras_attn_zoo.cli.options import TRANSLATION, add_gold_arguments, given_gold, refuse, task_of
+from keras_attn_zoo.cli.options import TRANSLATION, add_gold_arguments, given_gold, origin_of, refuse, task_of
 from keras_attn_zoo.cli.parser import Parser
 from keras_attn_zoo.corpora.corpus import Corpus
 from keras_attn_zoo.corpora.parallel_text import Gold, ParallelText
@@ -85,7 +85,7 @@ def take_corpus_of_paper(recipe: Recipe, options: argparse.Namespace, out: Path)
     given = options.corpus is not None or options.train or options.valid or options.test or options.embedded
     if options.scale != "paper" or not recipe.corpus or given or options.table_only:
         return
-    from keras_attn_zoo.studies.paper_cells import text_name
+    from keras_attn_zoo.studies.text_names import text_name
 
     for name in dict.fromkeys(text_name(run.corpus()) for run in runs_in(out)):
         if name != recipe.corpus:
@@ -133,4 +133,5 @@ def texts_of_tables(corpus: Corpus, options: argparse.Namespace) -> dict[str, Pa
     words = read_bitext(options.bitext, reverse=options.bitext_reverse)
     links = given_gold(options, words)
     gold: Gold = [(source, target, one) for (source, target), one in zip(words, links, strict=True)]
-    return {**texts, "gold": ParallelText([(as_sentence(s), as_sentence(t)) for s, t in words], gold)}
+    origin = origin_of([options.bitext], options.bitext_reverse)
+    return {**texts, "gold": ParallelText([(as_sentence(s), as_sentence(t)) for s, t in words], gold, origin=origin)}

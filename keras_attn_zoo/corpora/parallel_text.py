@@ -4,7 +4,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from keras_attn_zoo.data.encoded_text import EncodedText, encode_text
@@ -35,6 +35,8 @@ class ParallelText:
         gold: for each pair `(source words, target words, Alignment)`, or None.
         more_references: further lists of translations to score against, each with one for every pair; an empty one
             is a pair that has no more.
+        origin: `{"files": names, "reverse": whether the second side is the source}`, if it is known and another than
+            that of the corpus.
 
     Attributes:
         pairs, sources, targets: the sentences, normalised.
@@ -45,10 +47,14 @@ class ParallelText:
     """
 
     def __init__(
-        self, pairs: Iterable[Pair], gold: Gold | None = None, more_references: Iterable[Sequence[str]] = ()
+        self,
+        pairs: Iterable[Pair],
+        gold: Gold | None = None,
+        more_references: Iterable[Sequence[str]] = (),
+        origin: Mapping[str, Any] | None = None,
     ) -> None:
         pairs = list(pairs)
-        self.pairs, self.gold = list(NormalisedPairs(pairs)), gold
+        self.pairs, self.gold, self.origin = list(NormalisedPairs(pairs)), gold, origin
         self.sources = [source for source, _ in self.pairs]
         self.targets = [target for _, target in self.pairs]
         as_written = [target for _, target in pairs], *more_references
@@ -81,6 +87,7 @@ class ParallelText:
             [(self.sources[i], self.references[0][i]) for i in numbers],
             self.gold and [self.gold[i] for i in numbers],
             [[lines[i] for i in numbers] for lines in self.references[1:]],
+            self.origin,
         )
         text.checksum = self.checksum
         return text

@@ -36,6 +36,7 @@ _SCORES = {
     "parameters": int,
     "precision?": str,
     "text_checksum?": str,
+    "origin?": {"files": list, "reverse": bool},
     "translations_checksum?": str,
 }
 

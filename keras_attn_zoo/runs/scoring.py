@@ -79,6 +79,7 @@ def score_run(
         "system": system.name,
         "sentences": len(encoded),
         "text_checksum": text.checksum,
+        **({} if text.origin is None else {"origin": text.origin}),
         "beams": translator.sampler.num_beams,
         "length_penalty": translator.sampler.length_penalty,
         "search_top_k": translator.search_top_k if top_k is None else top_k,

@@ -65,6 +65,7 @@ class Measure:
         sign: 1 if a higher number is better, -1 if a lower one.
         note: what has to be known of it; see `note_of`.
         large: whether it is a count of the training text, the same for each system, and is shown as "5.9M".
+        part: "train" or "valid" if it is of this text, whatever scores it stands beside; empty for that of the scores.
     """
 
     value: Callable[[Scored], float]
@@ -79,6 +80,7 @@ class Measure:
     sign: int = 1
     note: str = ""
     large: bool = False
+    part: str = ""
 
 
 @functools.lru_cache(maxsize=4)
@@ -100,7 +102,7 @@ def _of_text(count, side):
         folder, key = one.run.path.absolute().parent / "data", one.run.corpus()["fingerprint"]
         return _counts_of_text(folder, key, one.run.system().data)[side][count]
 
-    return Measure(value, large=True, seeded=False, note=_OF_TEXT)
+    return Measure(value, large=True, seeded=False, note=_OF_TEXT, part="train")
 
 
 def large(number: float) -> str:
@@ -223,8 +225,10 @@ MEASURES = {
     },
     "AER": _aer("aer_without_full_stop"),
     "AER, all layers": _aer("all_layers_aer_without_full_stop"),
-    "parameters": _of_scores("parameters", unit=" M", seeded=False, margin=0.0, sign=-1),
-    "training time": Measure(lambda one: _training_seconds(one.scores), digits=0, sign=-1, seeded=False, margin=0.0),
+    "parameters": _of_scores("parameters", unit=" M", seeded=False, margin=0.0, sign=-1, part="train"),
+    "training time": Measure(
+        lambda one: _training_seconds(one.scores), digits=0, sign=-1, seeded=False, margin=0.0, part="train"
+    ),
     "translation time": Measure(lambda one: _translation_seconds(one.scores), sign=-1, seeded=False, margin=0.0),
     "training time of a step, relative": Measure(
         lambda one: _relative_time(one.scores, one.baseline),
@@ -232,13 +236,16 @@ MEASURES = {
         sign=-1,
         seeded=False,
         margin=0.0,
+        part="train",
         note="training time: of a step, the median for each shape of batch, relative to the baseline's",
     ),
-    "lowest training perplexity": _best("perplexity", min, digits=2, share=_ALMOST, sign=-1, note=_ROUND),
-    "lowest training loss": _best("loss", min, digits=2, margin=_ALMOST, sign=-1, note=_ROUND),
-    "highest training accuracy": _best("accuracy", max, 100, digits=2, note=_ROUND),
-    "lowest validation perplexity": _best("val_perplexity", min, digits=2, share=_ALMOST, sign=-1, note=_ROUND),
-    "highest validation accuracy": _best("val_accuracy", max, 100, digits=2, note=_ROUND),
+    "lowest training perplexity": _best("perplexity", min, digits=2, share=_ALMOST, sign=-1, part="train", note=_ROUND),
+    "lowest training loss": _best("loss", min, digits=2, margin=_ALMOST, sign=-1, part="train", note=_ROUND),
+    "highest training accuracy": _best("accuracy", max, 100, digits=2, part="train", note=_ROUND),
+    "lowest validation perplexity": _best(
+        "val_perplexity", min, digits=2, share=_ALMOST, sign=-1, part="valid", note=_ROUND
+    ),
+    "highest validation accuracy": _best("val_accuracy", max, 100, digits=2, part="valid", note=_ROUND),
 }
 
 
@@ -256,11 +263,22 @@ def measure(name: str) -> Measure:
         "budget of minutes, or if it was scored again in another way"
     )
 
-    def value(one):
-        key = bleu_key(int(found[1]), **how_scored(one.scores["text"]))
-        return next(line[key] for line in one.rounds if line.get(key) is not None)
+    return Measure(lambda one: _measured_after(found[1], one)[1], note=note)
 
-    return Measure(value, note=note)
+
+def _measured_after(percent, one):
+    """The step after which a BLEU was measured in training, and that BLEU; raise StopIteration if it was not."""
+    key = bleu_key(int(percent), **how_scored(one.scores["text"]))
+    return next((line["step"], line[key]) for line in one.rounds if line.get(key) is not None)
+
+
+def step_of(name: str, one: Scored) -> int | None:
+    """Return after how many steps of a run a "BLEU after N% of the steps" was measured; None if it was not, or else."""
+    found = BLEU_AFTER.fullmatch(name)
+    try:
+        return None if found is None else int(_measured_after(found[1], one)[0])
+    except (UserError, KeyError, TypeError, ValueError, StopIteration):
+        return None
 
 
 def tested(one: Measure, pair: str | None) -> tuple[str, str | None] | None:

@@ -1,9 +1,10 @@
 """The contents of the cells of a paper's tables: numbers of the runs in a folder, and their significance."""
 
 import dataclasses
+import itertools
 import logging
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,13 @@ from keras_attn_zoo.evaluation.training_comparison import (
     compare_trainings,
     resampled_scores,
 )
-from keras_attn_zoo.runs.described_corpora import is_description
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.score_data import how_searched, without_outdated
 from keras_attn_zoo.studies.comparison import Recipe, check_seed, folders_by_seed
-from keras_attn_zoo.studies.measures import Scored, measure, number, ratio_of, tested
+from keras_attn_zoo.studies.measures import Scored, measure, number, ratio_of, step_of, tested
 from keras_attn_zoo.studies.paper_tables import DECIMALS, Cell, PaperTable, cells_of
 from keras_attn_zoo.studies.table import Result
+from keras_attn_zoo.studies.text_names import part_name, text_name
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import kind_of, read_json, shown
 
@@ -89,7 +90,7 @@ class Runs:
         self.uncompared: dict[str, str] = {}
         self._scores: dict[Path, dict[str, Any]] = {}
         self._folders: dict[tuple[str | None, str], dict[str, Path]] = {}
-        self._texts: dict[tuple[str | None, str], list[str]] = {}
+        self._descriptions: dict[Path, dict[str, Any]] = {}
         self._numbers: dict[tuple[Path, str, str, Path | None], float | None] = {}
         self._drawn: dict[tuple[Path, str, str], NDArray | None] = {}
         self._kept: set[Path] = {one.folder for one in results}
@@ -103,18 +104,39 @@ class Runs:
 
     def texts_of(self, pair: str | None, entry: str) -> list[str]:
         """Return what the training texts of a system's runs on a language pair are called."""
-        key = pair, entry
-        if key not in self._texts:
-            self._texts[key] = list(
-                dict.fromkeys(text_name(RunFolder(one).corpus()) for one in self.folders(pair, entry))
-            )
-        return self._texts[key]
+        return list(dict.fromkeys(text_name(self._description(folder)) for folder in self.folders(pair, entry)))
 
     def tested_on(self, pair: str | None, entry: str) -> list[str]:
-        """Return the names of the files of the test texts of a system's runs on a language pair, if they are files."""
-        corpora = filter(is_description, (RunFolder(one).corpus() for one in self.folders(pair, entry)))
-        every = (one.get("test", []) for one in corpora if isinstance(one.get("test", []), list))
-        return list(dict.fromkeys(", ".join(Path(name).name for name in names) for names in every if names))
+        """Return what the test texts of a system's runs on a language pair are called."""
+        return list(dict.fromkeys(self._text(folder, "test") for folder in self.folders(pair, entry)))
+
+    def texts_in(self, cell: Cell) -> list[str]:
+        """Return what the texts are called that our number in a cell is of."""
+        found: dict[str, None] = {}
+        part = measure(cell.measure).part
+        for pair in self.pairs_of(cell):
+            for folder, one in itertools.product(self.folders(pair, cell.entry), self._of_texts(cell, pair)):
+                if part:
+                    found[part_name(self._description(folder), part)] = None
+                elif self._split(folder, one.split) in self._read(folder):
+                    found[self._text(folder, one.split)] = None
+        return list(found)
+
+    def _text(self, folder, split):
+        """What the text is called that stands for a split in a run."""
+        name = self._split(folder, split)
+        return part_name(self._description(folder), name, self._read(folder)[name].get("origin"))
+
+    def _description(self, folder):
+        if folder not in self._descriptions:
+            self._descriptions[folder] = RunFolder(folder).corpus()
+        return self._descriptions[folder]
+
+    def steps_of(self, cell: Cell) -> list[int]:
+        """Return after how many steps our number in a cell was measured, if that was during training."""
+        folders = (folder for pair in self.pairs_of(cell) for folder in self.folders(pair, cell.entry))
+        steps = (step_of(cell.measure, Scored(RunFolder(one), "test", self._read(one)["test"])) for one in folders)
+        return list(dict.fromkeys(step for step in steps if step is not None))
 
     def value(self, cell: Cell, against: Cell | None = None) -> Value | None:
         """Return what stands in a cell; None if it was not run.
@@ -404,20 +426,6 @@ def _alike(folders):
             why = "was trained on another text" if same == [True, False] else why
             _LOG.warning("the paper's tables leave out %s: it %s than %s", folder.name, why, first[2])
     return kept
-
-
-def text_name(description: Mapping[str, Any]) -> str:
-    """Return what a text is called: its name, or those of its training files.
-
-    Example:
-        >>> text_name({"train": ["data/train.de", "data/train.en"], "reverse": False})
-        'train.de, train.en'
-    """
-    if not is_description(description):
-        return "unknown"
-    if "generated" in description:
-        return "the built-in corpus"
-    return description["name"] if "name" in description else ", ".join(Path(one).name for one in description["train"])
 
 
 def _same(cell, other):

@@ -8,14 +8,16 @@ from keras_attn_zoo.runs.examples import best_translations
 from keras_attn_zoo.studies.changed_settings import changes_line, changes_of
 from keras_attn_zoo.studies.measures import large, measure, note_of
 from keras_attn_zoo.studies.paper_cells import Runs, Value
+from keras_attn_zoo.studies.paper_headings import Headings, with_texts
 from keras_attn_zoo.studies.paper_tables import DECIMALS, Cell, Examples, PaperTable
 from keras_attn_zoo.studies.tabular import Table, csv_text
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.escapes import in_markdown
 from keras_attn_zoo.support.files import write_json, write_text
 
 _LOG = logging.getLogger(__name__)
 MOST_DIGITS = 2
-_BRACKETS = "the paper's figures are in brackets; a cell with only those was not run"
+_BRACKETS = "in brackets: the paper's figures, texts and settings; a cell with these alone was not run"
 ABOUT_TEST = "a test that counts seeds and sentences"
 _SPREAD = "mean ± standard deviation over seeds"
 
@@ -36,11 +38,11 @@ def write_tables(runs: Runs) -> list[tuple[str, Table]]:
             found = _examples(one, runs)
             if found is None:
                 continue
-            table, records = found
+            caption, table, records = found
         else:
-            table, records = _table(one, runs)
-        tables.append((f"{one.name}: {one.caption}", table))
-        contents.append({"table": one.name, "caption": one.caption, "notes": list(table.notes), "cells": records})
+            caption, table, records = _table(one, runs)
+        tables.append((in_markdown(f"{one.name}: {caption}"), table))
+        contents.append({"table": one.name, "caption": caption, "notes": list(table.notes), "cells": records})
     title = f"{recipe.title}: the paper's tables"
     parts = [f"# {title}", *(part for name, table in tables for part in (f"## {name}", table.markdown()))]
     in_print = [
@@ -62,41 +64,42 @@ def _in_print(name, caption):
     return f"{caption} ({name} of the paper)" if name.startswith("Table ") else f"{name}: {caption}"
 
 
-def _table(table: PaperTable, runs: Runs) -> tuple[Table, list[dict[str, Any]]]:
-    """A table as text, and its cells as plain data."""
+def _table(table: PaperTable, runs: Runs) -> tuple[str, Table, list[dict[str, Any]]]:
+    """A table's caption, the table as text, and its cells as plain data."""
     rows, records = [], []
+    ours: list[list[Cell | None]] = []
     # In order.
     notes: dict[str, None] = {}
     texts: dict[str, None] = {}
-    tests: dict[str, None] = {}
     marked: set[str] = set()
     digits = _digits(table)
     runs.uncompared.clear()
-    for row, cells in zip(table.rows, table.cells(), strict=True):
-        shown = [row.title]
+    for cells in table.cells():
+        shown: list[str] = []
+        ours.append([])
         for cell in map(runs.counted_on, cells):
             against = runs.against(table, cell)
             value = runs.value(cell, against)
             mark = _mark(table, cell, value)
             shown.append(_shown(table, cell, value, mark, digits))
             records.append(_record(cell, runs, value, against, mark))
+            ours[-1].append(None if value is None else cell)
             if value is not None:
                 for pair in runs.pairs_of(cell):
                     notes[note_of(cell.measure, pair)] = None
                     notes[about_texts(cell, runs, pair)] = None
                     texts.update(dict.fromkeys(runs.texts_of(pair, cell.entry)))
-                    tests.update(dict.fromkeys(runs.tested_on(pair, cell.entry)))
                 notes[_SPREAD if value.spread is not None else ""] = None
                 if value.comparison is not None and against is not None:
                     marked.add(against.entry)
         rows.append(shown)
-    ours = [f"our systems were trained on {'; '.join(texts)}"] if texts else []
-    if tests:
-        # A column has the name of the paper's.
-        ours.append(f"the test text of ours is {'; '.join(tests)}")
-    brackets = [_BRACKETS] if any(cell.figure for row in table.cells() for cell in row) else []
-    about = [*brackets, *ours, *filter(None, notes), *_about_marks(table, marked, runs.uncompared), *table.notes]
-    return Table([table.corner, *(column.title for column in table.columns)], rows, about), records
+    headings = Headings(table, runs, ours)
+    trained = [f"our systems were trained on {'; '.join(texts)}"] if texts else []
+    of_paper = any(cell.figure or cell.text or cell.setup for row in table.cells() for cell in row)
+    brackets = [_BRACKETS] if of_paper else []
+    about = [*brackets, *trained, *filter(None, notes), *_about_marks(table, marked, runs.uncompared), *table.notes]
+    lines = [[title, *shown] for title, shown in zip(headings.rows, rows, strict=True)]
+    return headings.caption, Table([table.corner, *headings.columns], lines, about), records
 
 
 def _mark(table, cell, value):
@@ -161,6 +164,10 @@ def _record(cell, runs, value, against, mark):
         "column": cell.column,
         "system": cell.entry or None,
         "pairs": list(cell.pairs or filter(None, [runs.recipe.first_pair])),
+        "text": None if value is None else "; ".join(runs.texts_in(cell)),
+        "paper_text": cell.text or None,
+        "steps": None if value is None else "; ".join(map(str, runs.steps_of(cell))) or None,
+        "paper_setup": cell.setup or None,
         "split": cell.split,
         "measure": cell.measure,
         "paper": cell.figure or None,
@@ -179,8 +186,8 @@ def _line(record: dict[str, Any]) -> dict[str, Any]:
     return {key: " ".join(map(str, value)) if isinstance(value, list) else value for key, value in record.items()}
 
 
-def _examples(wanted: Examples, runs: Runs) -> tuple[Table, list[dict[str, Any]]] | None:
-    """The best translations of a system; None if it was not run, or its test text is gone."""
+def _examples(wanted: Examples, runs: Runs) -> tuple[str, Table, list[dict[str, Any]]] | None:
+    """The best translations of a system, below a caption; None if it was not run, or its test text is gone."""
     run = runs.scored(wanted.entry)
     if run is None:
         return None
@@ -197,4 +204,5 @@ def _examples(wanted: Examples, runs: Runs) -> tuple[Table, list[dict[str, Any]]
         of = {"source": one.source, "reference": one.reference, "translation": one.translation}
         records.append({"system": wanted.entry, "sentence": one.number, **of, "sentence BLEU": one.score})
     notes = [f"of the {len(found)} sentences of the test text; of equal ones, the longest"]
-    return Table(["sentence", "of", "sentence BLEU"], rows, notes), records
+    caption = with_texts(wanted.caption, runs.tested_on(runs.recipe.first_pair, wanted.entry), "", ", on ")
+    return caption, Table(["sentence", "of", "sentence BLEU"], rows, notes), records

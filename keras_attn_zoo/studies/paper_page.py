@@ -91,6 +91,7 @@ def _runs(runs):
     recipe, rows = runs.recipe, []
     heading = first_heading(next(iter(recipe.entries.values())).system.data.task)
     texts: dict[str, None] = {}
+    tests: dict[str, None] = {}
     for pair in runs.pairs:
         for entry in recipe.entries:
             folders = [RunFolder(folder) for folder in runs.folders(pair, entry)]
@@ -98,6 +99,7 @@ def _runs(runs):
                 continue
             scores = [run.read_scores()["test"] for run in folders]
             texts.update(dict.fromkeys(runs.texts_of(pair, entry)))
+            tests.update(dict.fromkeys(runs.tested_on(pair, entry)))
             first = scores[0]
             row = [f"`{entry}`", *([str(pair)] if recipe.pairs else []), str(len(folders))]
             row += [_several(map(_steps, folders)), parameter_count(first["parameters"])]
@@ -115,7 +117,8 @@ def _runs(runs):
         heading,
     ]
     yield "## Runs"
-    yield Table([*headings, "beams, length penalty", "backend"], rows, [f"text: {'; '.join(texts)}"]).markdown()
+    notes = [f"trained on: {'; '.join(texts)}", f"tested on: {'; '.join(tests)}"]
+    yield Table([*headings, "beams, length penalty", "backend"], rows, notes).markdown()
 
 
 def _several(values):

@@ -43,6 +43,8 @@ class Line:
         measure: name of one of `measures.measure`; a row and a column may each have a part of it, such as "running
             words" and "source".
         figures: of a row: the paper's figure for each column, separated by spaces; a dash if it has none.
+        text: what the paper calls the text of its figures here. It stands in brackets behind the name of ours.
+        setup: what else is the paper's alone, in brackets too: how long it trains, or with which settings.
     """
 
     label: str
@@ -52,6 +54,8 @@ class Line:
     split: str = ""
     measure: str = ""
     figures: str = ""
+    text: str = ""
+    setup: str = ""
 
     @property
     def title(self) -> str:
@@ -69,6 +73,7 @@ class Cell:
         pairs: language pairs, whose mean it is; empty for the first of the recipe.
         split: name of the scores.
         figure: the paper's; empty if it has none.
+        text, setup: see `Line`.
     """
 
     row: str
@@ -78,6 +83,8 @@ class Cell:
     pairs: tuple[str, ...]
     split: str
     figure: str
+    text: str = ""
+    setup: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +93,7 @@ class PaperTable:
 
     Attributes:
         name: what the paper calls it.
-        caption: what it shows.
+        caption: what it shows, without the text that it is of.
         columns, rows: its lines; what a row leaves open, its column says.
         corner: heading of the first column.
         baseline: name of the system that all others are compared with; by default each one's own in the recipe.
@@ -94,6 +101,7 @@ class PaperTable:
             difference.
         differences: whether the difference from the baseline stands behind a score.
         notes: lines below it.
+        text: what the paper calls the text of its figures, where rows and columns do not say.
     """
 
     name: str
@@ -105,12 +113,13 @@ class PaperTable:
     dagger: bool = False
     differences: bool = False
     notes: Sequence[str] = ()
+    text: str = ""
 
     def cells(self) -> Iterator[list[Cell]]:
         """Yield the cells of each row."""
         for row in self.rows:
             figures = row.figures.split() or ["–"] * len(self.columns)
-            yield [_cell(row, column, figure) for column, figure in zip(self.columns, figures, strict=True)]
+            yield [_cell(self, row, column, figure) for column, figure in zip(self.columns, figures, strict=True)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,7 +193,7 @@ class Finding:
     significant: bool = False
 
 
-def _cell(row, column, figure):
+def _cell(table, row, column, figure):
     pair = row.pair or column.pair
     return Cell(
         row.title,
@@ -194,6 +203,8 @@ def _cell(row, column, figure):
         (pair,) if isinstance(pair, str) else pair,
         row.split or column.split or "test",
         "" if figure == "–" else figure.replace("(", " ("),
+        ", ".join(filter(None, (row.text, column.text))) or table.text,
+        row.setup or column.setup,
     )
 
 

@@ -11,9 +11,9 @@ from keras_attn_zoo.runs.tasks import METRICS
 from keras_attn_zoo.studies.changed_settings import Changes, changes, changes_line
 from keras_attn_zoo.studies.comparison import OF_SYSTEMS, Recipe, Run, run_name
 from keras_attn_zoo.studies.earlier_results import FILE, LEFT_OUT, RUNS, left_out_of, title_of
-from keras_attn_zoo.studies.paper_cells import text_name
 from keras_attn_zoo.studies.table import COLUMNS, Result, number, results_table, spread_table
 from keras_attn_zoo.studies.tabular import csv_text
+from keras_attn_zoo.studies.text_names import text_name
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.escapes import in_markdown
 from keras_attn_zoo.support.files import read_json, shown, write_json, write_text

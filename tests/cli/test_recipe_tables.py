@@ -29,10 +29,10 @@ TABLES = (
         "Table 1",
         "Scores",
         [
-            Line("BLEU", "dev", split="valid", measure="BLEU"),
-            Line("AER", "gold", split="gold", measure="AER"),
-            Line("BLEU", "other", pair="tr-en", measure="BLEU"),
-            Line("BLEU", "steps", measure="BLEU after 75% of the steps"),
+            Line("BLEU", split="valid", measure="BLEU", text="dev"),
+            Line("AER", split="gold", measure="AER", text="gold"),
+            Line("BLEU", pair="tr-en", measure="BLEU", text="other"),
+            Line("BLEU", measure="BLEU after 75% of the steps", setup="steps"),
         ],
         [Line("RNN", entry="rnn", figures="35.7 71.4 19.6 40.9")],
     ),
@@ -95,11 +95,15 @@ def test_dev_text_gold_links_and_language_pairs(recipe, tmp_path):
     scores = RunFolder(out / "rnn").read_scores()
     assert list(scores) == ["test", "valid", "gold"]
     assert [scores[name]["sentences"] for name in scores] == [6, 16, 6]
+    text = str(tmp_path / "text" / "test.bitext")
+    assert [scores[name].get("origin") for name in scores] == [None, None, {"files": [text], "reverse": False}]
     dev, aer, other, steps = cells(out)
     assert dev == f"{scores['valid']['text']['metrics']['bleu']['score']:.1f} [35.7]"
     assert aer == f"{100 * scores['gold']['alignment']['aer_without_full_stop']:.1f} [71.4]"
     assert (other, steps) == ("[19.6]", "[40.9]")
-    assert "## Table 1: Scores\n" in (out / "page.md").read_text("utf-8")
+    titles = "BLEU, text/valid de→en [dev]", "AER, text/test.bitext [gold]", "BLEU [other]", "BLEU [steps]"
+    for file in ("page.md", "tables.md"):
+        assert f"| {' | '.join(titles)} |" in (out / file).read_text("utf-8")
     # The other pair has settings, a folder and results of its own; the tables gather both.
     status, output, _ = recipe("--pair", "tr-en")
     assert status == 0 and "paper" not in output and "Language pair: tr-en." in output
@@ -134,7 +138,7 @@ def test_dev_text_gold_links_and_language_pairs(recipe, tmp_path):
 @pytest.mark.long
 def test_a_further_test_text_fills_its_column(recipe, tmp_path, monkeypatch):
     """Scored whole, and again if it is another text; its column is scored by one call with the test text's."""
-    columns = [Line("BLEU", measure="BLEU"), Line("BLEU", "other", split="news2018", measure="BLEU")]
+    columns = [Line("BLEU", measure="BLEU"), Line("BLEU", split="news2018", measure="BLEU", text="news")]
     table = PaperTable("Table 1", "Scores", columns, [Line("RNN", entry="rnn", figures="1.5 2.5")])
     monkeypatch.setitem(globals(), "RECIPE", dataclasses.replace(RECIPE, tables=(table,)))
     first = ("--more-test", "news2018", "text/valid.de", "text/valid.en")
@@ -150,6 +154,8 @@ def test_a_further_test_text_fills_its_column(recipe, tmp_path, monkeypatch):
     bleu = {name: one["text"]["metrics"]["bleu"]["score"] for name, one in scores.items()}
     assert bleu["another"] == bleu["test"]
     assert cells(tmp_path / "out") == [f"{bleu['test']:.1f} [1.5]", f"{bleu['news2018']:.1f} [2.5]"]
+    # Whatever it was called, it is this text.
+    assert " BLEU, text/valid de→en [news] |" in (tmp_path / "out" / "tables.md").read_text("utf-8")
     assert recipe("--more-test", "news2018", "text/test.de", "text/test.en")[0] == 0
     assert run.read_scores()["news2018"]["sentences"] == 6 and run.read_scores()["another"] == scores["another"]
     # What a table has is scored in one way, given again or not.

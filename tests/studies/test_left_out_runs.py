@@ -167,7 +167,7 @@ def test_results_name_the_texts_if_there_are_several(tmp_path):
         run.config.write_text(json.dumps({**config, "corpus": description}))
         runs.append(Run(name, name, run.system(), {}))
     recipe = Recipe("A paper", ENTRIES, ("base",))
-    said = "Trained on different texts: one.de, one.en (base); two.de, two.en (new)."
+    said = "Trained on different texts: one de→en (base); two de→en (new)."
     for some in (runs, runs[:1]):
         results = read_results([tmp_path / one.name for one in some])
         assert (said in write_results(tmp_path, recipe, some, results)) == (len(some) == 2)

@@ -346,7 +346,7 @@ def test_the_page(tmp_path):
     assert [part.partition("\n")[0] for part in parts] == [
         "# A paper",
         "Findings",
-        "Table 7: Scores",
+        "Table 7: Scores, on unknown text",
         "Pictures",
         "Runs",
     ]
@@ -367,7 +367,8 @@ def test_the_page(tmp_path):
         ["`base`", "1", "9", "9", "30", "30.0", "4, 0.6", "torch"],
         ["`new`", "2", "9", "9", "30", "91.5", "4, 0.6", "torch"],
     ]
-    assert "Scale small: at most three layers" in parts[0] and "- text: unknown\n" in parts[4]
+    assert "Scale small: at most three layers" in parts[0]
+    assert "- trained on: unknown\n- tested on: unknown text\n" in parts[4]
 
 
 def test_what_is_said_about_differences(tmp_path):

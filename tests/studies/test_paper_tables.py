@@ -71,14 +71,116 @@ def test_scores_beside_the_papers_and_what_was_not_run_is_empty(tmp_path):
         "state of the art": ["[36.0]", "", ""],
     }
     assert notes == [
-        "the paper's figures are in brackets; a cell with only those was not run",
-        "our systems were trained on train.de, train.en",
-        "the test text of ours is flickr.de, flickr.en",
+        "in brackets: the paper's figures, texts and settings; a cell with these alone was not run",
+        "our systems were trained on data/train de→en",
         "mean ± standard deviation over seeds",
     ]
     text = (tmp_path / "tables.md").read_text("utf-8")
-    assert "# A paper: the paper's tables\n\n## Table 1: Scores\n\n| system" in text
+    # The validation text was held out.
+    title = "Scores, on data/flickr de→en; data/train de→en, valid"
+    assert f"# A paper: the paper's tables\n\n## Table 1: {title}\n\n| system" in text
     assert "| BLEU | dev, TER | other, BLEU |" in re.sub(" +", " ", text)
+
+
+FLICKR = {
+    **{part: [f"/text/multi30k/{part}.{side}.gz" for side in ("de", "en")] for part in ("train", "valid")},
+    "test": ["/text/multi30k/flickr.de.gz", "/text/multi30k/flickr.en.gz"],
+    "reverse": True,
+}
+
+
+def trained_on(run, corpus):
+    """Let a run have been trained on a text."""
+    run.config.write_text(json.dumps({**json.loads(run.config.read_text()), "corpus": corpus}))
+
+
+def headings(folder):
+    """The titles of a table, its columns and its rows."""
+    text = (folder / "tables.md").read_text("utf-8")
+    (_, *columns), *rows = table_rows(text)
+    return re.search("^## Table 1: (.*)", text, re.MULTILINE)[1], columns, [row[0] for row in rows]
+
+
+def test_columns_name_our_text_and_the_papers_in_brackets(tmp_path):
+    """Of a pair that was not run, the paper's alone; of a text that was given by itself, its files."""
+    trained_on(make_run(tmp_path / "base", names=("test", "valid"), loss=1.5), FLICKR)
+    origin = {"files": ["/text/news.tsv.xz"], "reverse": True}
+    run = make_run(tmp_path / "new", names=("test", "newstest2018"), origin=origin)
+    trained_on(run, {"name": "wmt17-de-en", "sha256": {}})
+    run.add_scores("test", {key: value for key, value in run.read_scores()["test"].items() if key != "origin"})
+    columns = [
+        Line("BLEU", pair="ro-en", measure="BLEU", text="newstest2016"),
+        Line("BLEU", pair="ro-en", split="valid", measure="BLEU", text="newsdev2016"),
+        Line("BLEU", pair="ro-en", split="newstest2018", measure="BLEU", text="newstest2018"),
+        Line("accuracy", pair="ro-en", measure="highest training accuracy", text="train set"),
+        Line("BLEU", pair="tr-en", measure="BLEU", text="Tr→En newstest2018"),
+        Line("time", pair="ro-en", measure="training time"),
+    ]
+    rows = [Line("Base", entry="base", figures="1 2 3 4 5 6"), Line("New", entry="new")]
+    recipe = recipe_of(columns, rows, ("ro-en", "tr-en"), text="WMT")
+    found, _ = written(tmp_path, recipe)
+    assert found["Base"][0] == "30 [1]" and found["Base"][4] == "[5]"
+    assert headings(tmp_path) == (
+        "Scores [WMT]",
+        [
+            "BLEU, multi30k/flickr en→de; wmt17-de-en test [newstest2016]",
+            "BLEU, multi30k/valid en→de [newsdev2016]",
+            "BLEU, text/news reversed [newstest2018]",
+            "accuracy, multi30k/train en→de; wmt17-de-en train [train set]",
+            "BLEU [Tr→En newstest2018]",
+            "time",
+        ],
+        ["Base", "New"],
+    )
+    cells = json.loads((tmp_path / "tables.json").read_text("utf-8"))["tables"][0]["cells"]
+    assert [(cell["column"], cell["text"], cell["paper_text"]) for cell in cells[:6]] == [
+        ("BLEU", "multi30k/flickr en→de", "newstest2016"),
+        ("BLEU", "multi30k/valid en→de", "newsdev2016"),
+        ("BLEU", None, "newstest2018"),
+        ("accuracy", "multi30k/train en→de", "train set"),
+        ("BLEU", None, "Tr→En newstest2018"),
+        ("time", "multi30k/train en→de", "WMT"),
+    ]
+    with (tmp_path / "tables.csv").open(encoding="utf-8", newline="") as file:
+        line = next(csv.DictReader(file))
+    assert (line["text"], line["paper_text"]) == ("multi30k/flickr en→de", "newstest2016")
+    latex = (tmp_path / "tables.tex").read_text("utf-8")
+    assert r"multi30k/flickr en$\rightarrow$de; wmt17-de-en test {[}newstest2016]" in latex
+
+
+def test_rows_or_the_title_name_the_texts_where_the_papers_stand_there(tmp_path):
+    trained_on(make_run(tmp_path / "base", names=("test", "newstest2018")), FLICKR)
+    columns = [Line("BLEU", measure="BLEU", text="newstest2017")]
+    columns += [Line("BLEU", split="newstest2018", measure="BLEU", text="newstest2018")]
+    pairs = {"de-en": "German→English", "en-de": "English→German"}
+    rows = [Line("base", entry="base", pair=pair, text=name) for pair, name in pairs.items()]
+    written(tmp_path, recipe_of(columns, rows, pairs))
+    assert headings(tmp_path) == (
+        "Scores",
+        ["BLEU [newstest2017]", "BLEU [newstest2018]"],
+        ["base, multi30k/flickr en→de; newstest2018 [German→English]", "base [English→German]"],
+    )
+    written(tmp_path, recipe_of([Line("BLEU", measure="BLEU")], [Line("Base", entry="base")], text="Europarl"))
+    assert headings(tmp_path) == ("Scores, on multi30k/flickr en→de [Europarl]", ["BLEU"], ["Base"])
+
+
+def test_a_column_has_the_steps_of_the_run_not_those_of_the_paper(tmp_path):
+    """The second line of the log has the BLEU, after 6 steps; another run was longer."""
+    columns = [
+        Line(f"{part} %", measure=f"BLEU after {part}% of the steps", setup=f"{part}00 steps") for part in (50, 75)
+    ]
+    rows = [Line("Base", entry="base", figures="40.9 42.1"), Line("New", entry="new")]
+    make_run(tmp_path / "base")
+    written(tmp_path, recipe_of(columns, rows))
+    assert headings(tmp_path)[1] == ["50 %, 6 steps [5000 steps]", "75 % [7500 steps]"]
+    run = make_run(tmp_path / "new")
+    run.log.write_text(json.dumps({"round": 1, "step": 12, "test_bleu_after_50%": 40.0}) + "\n")
+    found, _ = written(tmp_path, recipe_of(columns, rows))
+    assert found == {"Base": ["41.3 [40.9]", "[42.1]"], "New": ["40.0", ""]}
+    assert headings(tmp_path)[1] == ["50 %, 6 steps; 12 steps [5000 steps]", "75 % [7500 steps]"]
+    first, second, *_ = json.loads((tmp_path / "tables.json").read_text("utf-8"))["tables"][0]["cells"]
+    assert (first["steps"], first["paper_setup"]) == ("6", "5000 steps")
+    assert (second["steps"], second["paper_setup"]) == (None, "7500 steps")
 
 
 def test_measures_of_scores_log_and_baseline(tmp_path):
@@ -289,6 +391,7 @@ def test_csv_and_json_have_the_numbers(tmp_path):
     content = json.loads((tmp_path / "tables.json").read_text("utf-8"))
     assert (content["title"], content["significance"]) == ("A paper: the paper's tables", "seeds and sentences")
     (table,) = content["tables"]
+    assert {(cell["text"], cell["paper_text"]) for cell in table["cells"]} == {("unknown text", None), (None, None)}
     assert [cell["row"] for cell in table["cells"]] == ["Base", "New", "Other"]
     assert [cell["p_value"] for cell in table["cells"]] == [None] * 3
     for name in ("base-seed=2", "base-seed=3"):
@@ -305,7 +408,7 @@ def test_a_table_in_print_names_the_paper_s_without_taking_its_number(tmp_path):
     tables = PaperTable("Table 7", "Scores", *lines), PaperTable("Ablation", "Without it", *lines)
     write_tables(Runs(Recipe("A paper", ENTRIES, ("base",), tables=tables), tmp_path))
     captions = re.findall(r"\\caption\{(.*?)\. ", (tmp_path / "tables.tex").read_text("utf-8"))
-    assert captions == ["Scores (Table 7 of the paper)", "Ablation: Without it"]
+    assert captions == ["Scores, on unknown text (Table 7 of the paper)", "Ablation: Without it, on unknown text"]
 
 
 def test_nothing_is_written_of_nothing(tmp_path):
