@@ -1,7 +1,7 @@
 """Scales of a comparison: the same systems in minutes, in hours, or as published."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from keras_attn_zoo.runs.system import System
@@ -80,6 +80,19 @@ def attended_layers(system: System) -> int:
     return 0 if layer is None else layer + 1
 
 
+# Hyperparameters that a paper tries several values of: made equal, they would be one experiment.
+_OF_EXPERIMENTS: dict[str, Callable[[System], float | None]] = {
+    "learning_rate": lambda system: system.training.learning_rate,
+    "sentences_per_batch": lambda system: system.data.sentences_per_batch,
+}
+
+
+def _share(own, system, others):
+    """What a hyperparameter of a system is, as a share of the highest of all systems."""
+    highest = max((value for one in (system, *others) if (value := own(one))), default=None)
+    return (own(system) or highest) / highest if highest else 1
+
+
 def scaled(
     system: System, scale: Scale, published: Mapping[str, Any] | None = None, others: Iterable[System] = ()
 ) -> System:
@@ -89,7 +102,8 @@ def scaled(
         system: the system.
         scale: the scale.
         published: settings of the paper's own training, for the scale "paper".
-        others: systems that it is compared with: those whose attention is read from different layers are equally deep.
+        others: systems that it is compared with: those whose attention is read from different layers are equally deep;
+            of a scale's learning rate and batch size, each gets its share of the highest among them.
 
     Example:
         >>> scaled(System("a", {"hidden_dim": 1024, "encoder_layers": 6}), SCALES["small"]).sizes["encoder_layers"]
@@ -101,6 +115,10 @@ def scaled(
     # Text that is cut is long on purpose; only the built-in corpus is shorter still.
     longer = {"max_tokens"} if system.data.truncate_source is not None and scale.corpus is None else set()
     settings = {name: value for name, value in scale.settings.items() if name not in longer}
+    shares = {name: _share(own, system, others) for name, own in _OF_EXPERIMENTS.items()}
+    settings |= {
+        name: type(settings[name])(settings[name] * share) for name, share in shares.items() if name in settings
+    }
     if scale.layers is not None:
         needed = max(map(attended_layers, (system, *others))) if attended_layers(system) else 0
         layers = {

@@ -84,6 +84,22 @@ def test_systems_whose_attention_is_read_from_different_layers_are_equally_deep(
     assert depths["transformer"] == {"smoke": 2, "small": 3, "paper": 6}[scale]
 
 
+def test_experiments_differ_at_every_scale_as_in_the_paper():
+    """Hiemsch's: rates of 1e-4 and 5e-4 beside 1e-3, batches of 128 and 256, teacher forcing of 0.8 and 0.5."""
+    for scale in SCALES:
+        systems = [
+            recipe(RECIPES[0].with_stem("hiemsch2023")).at_scale(scale).entries[f"experiment-{i}"].system
+            for i in range(1, 5)
+        ]
+        rates = [one.training.learning_rate for one in systems]
+        assert [rate / rates[0] for rate in rates] == pytest.approx([1, 5, 5, 1])
+        batches = [one.data.sentences_per_batch for one in systems]
+        assert [batch / batches[0] for batch in batches] == [1, 2, 1, 1]
+        assert [one.training.teacher_forcing for one in systems] == [0.8, 0.8, 0.5, 0.5]
+    smoke = recipe(RECIPES[0].with_stem("hiemsch2023")).at_scale("smoke").entries
+    assert smoke["bahdanau-plain"].system.training.learning_rate == SCALES["smoke"].settings["learning_rate"]
+
+
 # Of one paper, two systems before every commit; at night all of all.
 @pytest.mark.parametrize(
     ("path", "count"),
