@@ -7,7 +7,7 @@ from keras import ops
 from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo.kernels import first
-from keras_attn_zoo.layers.base.checks import check_positive
+from keras_attn_zoo.layers.base.checks import check_choice, check_positive
 from keras_attn_zoo.layers.base.position_attention import PositionAttention, check_length
 from keras_attn_zoo.layers.base.rematerialization import Rematerialized
 from keras_attn_zoo.layers.base.shared_by_layers import SharedByLayers
@@ -105,39 +105,63 @@ class _Float32Dense(Rematerialized, keras.layers.Dense):
         """Do nothing."""
 
 
+CELLS = ("dense", "feed_forward", "gru", "lstm")
+
+
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class RecurrentTransition(Rematerialized):
     """The transition from the matrices of one layer to those of the next, shared by all layers and heads.
 
     Use it once for an encoder or a decoder, and apply it before each layer.
 
-        Â_l = LN(tanh(W A_{l-1} + b)),   A_l = Â_l + A_{l-1}
+        A_l = LN(cell(A_{l-1})) + A_{l-1}
 
-    Symbols: A `(heads, length, max_length)`; W `(max_length, max_length)`, b and
-    LN act on the last axis, the attended position.
+        dense:          cell(A) = tanh(W A + b)
+        feed_forward:   cell(A) = W max(0, U A + d) + b
+        gru:            cell(A) = (1 - z) A + z tanh(W (r A) + b),    z, r = σ(U A + d)
+        lstm:           cell(A) = o tanh(C_l),   C_l = f C_{l-1} + i tanh(W A + b),   i, f, o = σ(U A + d),   C_0 = 0
+
+    Symbols: A `(heads, length, max_length)`; W, b, U, d and LN act on the last
+    axis, the attended position; every map has `max_length` outputs for each gate.
 
     Args:
         normalize, residual: False leaves out LN, or the addition (the paper's ablations).
+        cell: "dense", the paper's; "feed_forward", "gru" or "lstm", which it names as alternatives.
 
-    Shapes: `(heads, length, max_length)` in and out. Rows do not depend on one
-    another, so only those that a batch needs are computed.
+    Shapes: `(heads, length, max_length)` in and out; of "lstm", C_l follows A_l on the last axis of the output, and is
+    taken off the input. Rows do not depend on one another, so only those that a batch needs are computed.
+
+    Raises:
+        ValueError: an unknown cell.
 
     Example:
         >>> RecurrentTransition()(keras.ops.ones((2, 5, 10)))  # (2, 5, 10)
 
-    Source: Zeng, equations 3 and 4. The paper has LN; the authors' released code leaves it out.
+    Source: Zeng, equations 3 and 4, and section 2.3 for the other cells. The paper has LN; the authors' released code
+    leaves it out.
+
+    Differences from the paper: it gives no equations for the other cells. Here the matrix is their state, they have no
+    other input, and LN and the addition follow as they do the paper's own.
     """
 
-    def __init__(self, normalize: bool = True, residual: bool = True, **kwargs: Any) -> None:
+    def __init__(self, normalize: bool = True, residual: bool = True, cell: str = "dense", **kwargs: Any) -> None:
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
         self.normalize = bool(normalize)
         self.residual = bool(residual)
+        self.cell = check_choice(self, "cell", cell, CELLS)
 
     def build(self, input_shape: Shape) -> None:
-        """Make W, b and LN."""
-        self.dense = _Float32Dense(input_shape[-1], activation="tanh", dtype=self.dtype_policy, name="dense")
+        """Make the maps of the cell and LN."""
+        self.size = size = input_shape[-1]
+        activation = None if self.cell == "feed_forward" else "tanh"
+        self.dense = _Float32Dense(size, activation=activation, dtype=self.dtype_policy, name="dense")
         self.dense.build(input_shape)
+        inner = {"feed_forward": (size, "relu"), "gru": (2 * size, "sigmoid"), "lstm": (3 * size, "sigmoid")}
+        if self.cell in inner:
+            units, activation = inner[self.cell]
+            self.inner = _Float32Dense(units, activation=activation, dtype=self.dtype_policy, name="inner")
+            self.inner.build(input_shape)
         if self.normalize:
             self.normalization = keras.layers.LayerNormalization(dtype=self.dtype_policy, name="normalization")
             self.normalization.build(input_shape)
@@ -145,30 +169,44 @@ class RecurrentTransition(Rematerialized):
 
     def call(self, energies: Tensor) -> Tensor:
         """Return A_l."""
-        refined = self.dense(energies)
+        energies, memory = energies[..., : self.size], energies[..., self.size :]
+        if self.cell == "feed_forward":
+            refined = self.dense(self.inner(energies))
+        elif self.cell == "gru":
+            update, reset = ops.split(self.inner(energies), 2, axis=-1)
+            refined = (1.0 - update) * energies + update * self.dense(reset * energies)
+        elif self.cell == "lstm":
+            into, keep, out = ops.split(self.inner(energies), 3, axis=-1)
+            added = into * self.dense(energies)
+            memory = added if memory.shape[-1] == 0 else keep * memory + added
+            refined = out * ops.tanh(memory)
+        else:
+            refined = self.dense(energies)
         if self.normalize:
             refined = self.normalization(refined)
-        return refined + energies if self.residual else refined
+        refined = refined + energies if self.residual else refined
+        return ops.concatenate([refined, memory], axis=-1) if self.cell == "lstm" else refined
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
-        """Return the shape, which does not change."""
-        return input_shape
+        """Return the shape, which does not change, but for the memory of "lstm"."""
+        size = self.size if self.built else input_shape[-1]
+        return (*input_shape[:-1], 2 * size if self.cell == "lstm" else size)
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""
-        return {**super().get_config(), "normalize": self.normalize, "residual": self.residual}
+        return {**super().get_config(), "normalize": self.normalize, "residual": self.residual, "cell": self.cell}
 
 
 class SharedMatrices(SharedByLayers):
     """The matrices of one side: initial ones, which a transition refines before each layer.
 
     The description of a layer may contain "max_length", "initializer" and "trainable" (False freezes them) for the
-    initial matrices, and "normalize" and "residual" for the transition.
+    initial matrices, and "normalize", "residual" and "cell" for the transition.
     """
 
     what = "matrices"
     of_initial = ("max_length", "initializer", "trainable")
-    arguments = (*of_initial, "normalize", "residual")
+    arguments = (*of_initial, "normalize", "residual", "cell")
     of_each = {"max_length": None, "causal": False}
 
     def __init__(self, place: str, max_length: int, num_heads: int = 1, **arguments: Any) -> None:
@@ -221,7 +259,7 @@ class RecurrentAttention(PositionAttention):
             energies = transition(energies)
             x = x + layer(x, energies=energies)
 
-    The equation, with A_l = A_{l-1} + LN(tanh(W A_{l-1} + b)) of `RecurrentTransition`:
+    The equation, with A_l = A_{l-1} + LN(tanh(W A_{l-1} + b)) of `RecurrentTransition`, or of another of its cells:
 
         α^n = softmax(A_l^n),   c_i = Σ_n O^n Σ_j α_ij^n (W_v^n x_j) + b
 

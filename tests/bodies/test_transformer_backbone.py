@@ -41,8 +41,8 @@ CONFIGS = {
         "tie_embeddings": "target",
     },
     "recurrent_ablated": {
-        "encoder_attention": {"attention": "recurrent", "normalize": False, "trainable": False},
-        "decoder_attention": {"attention": "recurrent", "residual": False},
+        "encoder_attention": {"attention": "recurrent", "normalize": False, "trainable": False, "cell": "gru"},
+        "decoder_attention": {"attention": "recurrent", "residual": False, "cell": "lstm"},
     },
     "latent": {"output": "latent", "encoder_attention": "gaussian"},
     "latent_top_k_tied": {

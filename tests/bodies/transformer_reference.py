@@ -101,11 +101,12 @@ class ReferenceTransformer:
             matrices = np.tril(matrices)
         names = getattr(self, f"{place}_attention")
         names = names[: number + 1] if isinstance(names, list) else [names] * (number + 1)
+        given = {key: arguments[key] for key in ("normalize", "residual", "cell") if key in arguments}
+        memory = None
         for name in names:
             if name == "recurrent" or (isinstance(name, dict) and name["attention"] == "recurrent"):
-                matrices = refined(matrices, self.under(f"{place}_transition"), **{
-                    key: arguments.get(key, True) for key in ("normalize", "residual")
-                })  # fmt: skip
+                matrices = refined(matrices, self.under(f"{place}_transition"), **given, memory=memory)
+                matrices, memory = matrices if given.get("cell") == "lstm" else (matrices, None)
         return lambda weights, i, j, n: matrices[n, i, j]
 
     def encode(self, ids):

@@ -15,6 +15,7 @@ from keras_attn_zoo.layers import (
     RecurrentAttention,
     RecurrentTransition,
 )
+from keras_attn_zoo.layers.recurrent_attention import CELLS
 from tests.layers.calls import compiled, of_unknown_sizes, to_numpy
 from tests.layers.cases import numbers, weights_of
 from tests.layers.equations import softmax
@@ -75,9 +76,10 @@ def test_gaussian_steps_cannot_look_ahead():
         layer.prepare(max_length=5)
 
 
-def test_recurrent_through_three_layers_of_an_encoder():
+@pytest.mark.parametrize("cell", CELLS)
+def test_recurrent_through_three_layers_of_an_encoder(cell):
     """The matrices of layer l are the transition applied l times; all rows and columns are in use."""
-    initial, transition = InitialAttention(2, 7, name="initial"), RecurrentTransition(name="transition")
+    initial, transition = InitialAttention(2, 7, name="initial"), RecurrentTransition(cell=cell, name="transition")
     layers = [RecurrentAttention(**SIZES, name=f"layer_{i}") for i in range(3)]
     x = keras.Input((None, 6))
     energies, context, found = initial(x), x, []
@@ -86,13 +88,14 @@ def test_recurrent_through_three_layers_of_an_encoder():
         context, scores = layer(context, energies=energies, return_attention_scores=True)
         found.append(scores)
     model = keras.Model(x, found)
-    assert len(model.trainable_weights) == 1 + 4 + 3 * 4
+    assert len(model.trainable_weights) == 1 + (4 if cell == "dense" else 6) + 3 * 4
     fill_weights(model)
     weights = {path.removeprefix("transition/"): weight for path, weight in weights_of(model).items()}
     found = to_numpy(model(X))
-    matrices = weights["initial/matrices"]
+    matrices, memory = weights["initial/matrices"], None
     for scores in found:
-        matrices = refined(matrices, weights)
+        matrices = refined(matrices, weights, cell=cell, memory=memory)
+        matrices, memory = matrices if cell == "lstm" else (matrices, None)
         for head in range(2):
             for i in range(5):
                 wanted = softmax(matrices[head, i, :5], np.ones(5, dtype=bool))
