@@ -316,13 +316,13 @@ class Runs:
         """The scores of runs on drawn texts, each the mean of several texts; None if any run has no such scores."""
         every = []
         for folder in folders:
-            of_parts = [self._resampled(folder, part, pair, SEED + i) for i, part in enumerate(parts)]
+            of_parts = [self._resampled(folder, part, pair) for part in parts]
             if any(one is None for one in of_parts):
                 return None
             every.append(np.mean(of_parts, axis=0))
         return every
 
-    def _resampled(self, folder, cell, pair, seed):
+    def _resampled(self, folder, cell, pair):
         """The scores of a run on texts that are drawn from the sentences of one; None if these are not known."""
         split, wanted = self._split(folder, cell.split), measure(cell.measure)
         key = folder, split, cell.measure
@@ -336,7 +336,7 @@ class Runs:
             else:
                 # Of a training, not of a text.
                 drawn = np.zeros((1, 1)), lambda _: 0.0
-            self._drawn[key] = None if drawn is None else resampled_scores(*drawn, SAMPLES, seed)
+            self._drawn[key] = None if drawn is None else resampled_scores(*drawn, SAMPLES, SEED)
         return self._drawn[key]
 
     def _of_translations(self, folder, split, metric, tokenize):

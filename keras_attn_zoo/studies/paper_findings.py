@@ -225,7 +225,7 @@ def _notes(runs, comparisons):
         )
         yield (
             "size: that of the paper within a factor of two, or within what counts as no difference: 1 point, 5 % of a "
-            "perplexity, 0.05 of a loss, unless the claim says otherwise"
+            "perplexity, 0.05 of a loss, unless the claim says otherwise; without figures of the paper, direction alone"
         )
     cells = ((cell, one.pair) for one in run for cell in one.contrast.cells(one.pair))
     yield from dict.fromkeys(filter(None, (about_texts(cell, runs, pair) for cell, pair in cells)))
