@@ -115,42 +115,51 @@ def verdict(finding: Finding, name: str, value: Value, paper: float | None = Non
         return AGREES if outcome in finding.expected else DIFFERS
     if value.comparison is None:
         return UNDECIDED
-    if LEVEL in finding.expected:
-        return _of_no_difference(finding, value.comparison, wanted.sign, margin)
-    sign = wanted.sign if BETTER in finding.expected else -wanted.sign
-    low, high = _oriented(value.comparison, 0.95, sign)
-    band = None if paper is None else _band(sign * paper, margin)
-    has_size = band is None or (low <= band[1] and high >= band[0])
+    claimed = -1 if finding.expected == (WORSE,) else 1
+    found = _Interval(value.comparison, claimed * wanted.sign, paper, margin)
+    return _of_no_difference(finding, found) if LEVEL in finding.expected else _of_direction(found)
+
+
+class _Interval:
+    """The confidence interval of a difference, turned so that better, or what is claimed, is positive."""
+
+    def __init__(self, comparison: TrainingComparison, sign: int, paper: float | None, margin: float) -> None:
+        self.comparison, self.sign, self.margin = comparison, sign, margin
+        self.paper = None if paper is None else sign * paper
+
+    def ends(self, confidence=0.95):
+        return sorted(self.sign * end for end in self.comparison.interval(confidence))
+
+    def has_size_of_paper(self):
+        """Whether it reaches to differences of the size of the paper's."""
+        if self.paper is None:
+            return True
+        low, high = self.ends()
+        of_size = self.paper / _FACTOR, self.paper * _FACTOR, self.paper - self.margin, self.paper + self.margin
+        return low <= max(of_size) and high >= min(of_size)
+
+
+def _of_direction(found):
+    """Hold a claim that one system is better against an interval."""
+    low, high = found.ends()
     if low > 0:
-        return AGREES if has_size else IN_DIRECTION
+        return AGREES if found.has_size_of_paper() else IN_DIRECTION
     # Of a difference as large as the paper's, these runs would have shown something.
-    absent = paper is not None and sign * paper > margin and not has_size
+    absent = found.paper is not None and found.paper > found.margin and not found.has_size_of_paper()
     return DIFFERS if high < 0 or absent else UNDECIDED
 
 
-def _of_no_difference(finding, comparison, sign, margin):
+def _of_no_difference(finding, found):
     """Hold a claim of no difference, or of none in one direction, against the margin."""
-    lowest = -math.inf if WORSE in finding.expected else -margin
-    highest = math.inf if BETTER in finding.expected else margin
-    low, high = _oriented(comparison, 0.9, sign)
+    lowest = -math.inf if WORSE in finding.expected else -found.margin
+    highest = math.inf if BETTER in finding.expected else found.margin
+    low, high = found.ends(0.9)
     if lowest < low and high < highest:
-        return AGREES
-    low, high = _oriented(comparison, 0.95, sign)
+        return AGREES if finding.expected == (LEVEL,) or found.has_size_of_paper() else IN_DIRECTION
+    low, high = found.ends()
     if finding.significant:
         lowest, highest = (0.0 if math.isfinite(end) else end for end in (lowest, highest))
     return DIFFERS if low > highest or high < lowest else UNDECIDED
-
-
-def _oriented(comparison: TrainingComparison, confidence: float, sign: int) -> tuple[float, float]:
-    """The confidence interval of a difference, if what is better, or claimed, is positive."""
-    low, high = sorted(sign * end for end in comparison.interval(confidence))
-    return low, high
-
-
-def _band(paper, margin):
-    """Differences that are of the size of the paper's."""
-    ends = paper / _FACTOR, paper * _FACTOR, paper - margin, paper + margin
-    return min(ends), max(ends)
 
 
 def _of_paper(runs, contrast, pair):

@@ -135,6 +135,16 @@ def test_size_is_judged_too(difference, error, paper, found):
     assert verdict(finding(expected=(WORSE,)), "BLEU", value_of(-difference, error), -paper) == found
 
 
+def test_no_better_may_be_worse_than_in_the_paper():
+    """Luong's attention is 0.1 BLEU behind Bahdanau's in the paper; 10.7 are no agreement."""
+    claim = finding(expected=(LEVEL, WORSE))
+    assert verdict(claim, "BLEU", value_of(-10.7, 0.5), -0.1) == "agrees in direction, not in size"
+    assert [verdict(claim, "BLEU", value_of(one, 0.3), -0.1) for one in (-1.5, 0.2)] == ["agrees"] * 2
+    assert verdict(claim, "BLEU", value_of(-10.7, 0.5)) == "agrees"
+    better = finding(expected=(LEVEL, BETTER))
+    assert verdict(better, "TER", value_of(-9.0, 0.5), -0.5) == "agrees in direction, not in size"
+
+
 def test_a_claim_of_significance_and_margins_of_other_measures():
     claim = finding(expected=(LEVEL, WORSE), significant=True)
     found = [verdict(claim, "BLEU", value_of(*one)) for one in ((0.5, 0.3), (0.7, 0.3), (0.2, 0.8), (-2.0, 0.5))]
