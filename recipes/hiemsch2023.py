@@ -226,7 +226,7 @@ RECIPE = Recipe(
         "attention-3.png": "Learned and uniform attention of the third",
         "attention-dropout.png": "Learned and uniform attention along a reference, of the systems beyond the paper, "
         "with dropout",
-        "by-source-length.png": "BLEU by the length of the source",
+        "by-source-length.png": "BLEU by the length of the source, with intervals of 95 %",
     },
     tables=(EXPERIMENTS, ABLATION, BEYOND, EXAMPLES),
     pictures={

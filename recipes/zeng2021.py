@@ -305,8 +305,8 @@ weights-decoder.png | weights {three} --places decoder | Attention weights in la
 matrices.png | matrices ran-all | The learned matrices of RAN
 matrices-synthesizer.png | matrices synthesizer | The learned matrices of the Random Synthesizer
 divergence.png | divergence transformer synthesizer ran-all | Jensen-Shannon divergence between layers
-by-source-length.png | by-length {rans} --side source | BLEU by the length of the source
-by-target-length.png | by-length {rans} --side target | BLEU by the length of the reference
+by-source-length.png | by-length {rans} --side source | BLEU by the length of the source, with intervals of 95 %
+by-target-length.png | by-length {rans} --side target | BLEU by the length of the reference, with intervals of 95 %
 """.format(three="transformer synthesizer ran-all --layers 1 3 6", rans="--over-seeds transformer ran-e ran-d ran-all")
 PICTURED = {line.split(" | ")[0]: line.split(" | ")[1:] for line in PICTURES.strip().splitlines()}
 CAPTIONS = {file: caption for file, (_, caption) in PICTURED.items()}
@@ -378,7 +378,7 @@ def task_recipe(task):
                 [Contrast(name, "transformer", measure) for name in RANS for measure in COLUMNS[task]],
             ),
         ),
-        captions=CAPTIONS | {"by-target-length.png": f"{COLUMNS[task][0]} by the length of the reference"},
+        captions=CAPTIONS | {"by-target-length.png": f"{COLUMNS[task][0]} by the length of the reference, with intervals of 95 %"},
         note=f"In brackets: the paper's own figures, for {TEXTS[task]}.",
         corpus=CORPORA[task],
     )

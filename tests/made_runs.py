@@ -58,6 +58,12 @@ def translate_as(run, lines, name="test"):
     run.add_scores(name, {**run.read_scores()[name], "translations_checksum": checksum})
 
 
+def repeat_text(run, times, text="test"):
+    """Let a run have translated a text so many times over, by the name "many"."""
+    for file in (run.hypotheses, run.references):
+        file("many").write_text(file(text).read_text("utf-8") * times, encoding="utf-8")
+
+
 def make_run(folder, bleu=30.0, ter=50.0, translations=WRONG, steps=40, names=("test",), references=REFERENCES, **more):
     """A scored run; a step takes 80 / `steps` seconds."""
     run = RunFolder(folder)

@@ -1,10 +1,12 @@
 """`attn-zoo plot curves`, `plot by-length` and `plot top-k`: figures of runs, read from their folders."""
 
 import argparse
+import dataclasses
 import itertools
-import math
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from keras_attn_zoo.cli.options import (
     add_name_argument,
@@ -23,6 +25,10 @@ from keras_attn_zoo.support.setting_types import Whole
 # Behind what is drawn, on its axis.
 _OVER_SEEDS = ", mean ± standard deviation"
 _OF_TOP_K = {"seconds": "translation time in seconds", "tokens/s": "target tokens per second in training"}
+# In place of a title where an axis shows less than the noise.
+_WITHIN_NOISE = "within the noise: in no class of length do two systems differ, p < 0.05"
+# How far curves are moved from each other, as a part of what is between two classes.
+_BESIDE = 0.06
 # Measured in training.
 _OF_TRAINING = ("tokens/s", "speed-ratio")
 
@@ -31,12 +37,11 @@ def _add_runs(parser: Parser, help: str = "run folders") -> None:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help=help)
 
 
-def _add_over_seeds(parser: Parser) -> None:
+def _add_over_seeds(parser: Parser, spread: str) -> None:
     parser.add_argument(
         "--over-seeds",
         action="store_true",
-        help="draw runs that differ in nothing but the seed as one curve: their mean, in a band of the sample standard "
-        "deviation",
+        help=f"draw runs that differ in nothing but the seed as one curve: their mean, {spread}",
     )
 
 
@@ -55,7 +60,7 @@ def _add_curves(parser: Parser) -> None:
     parser.add_argument(
         "--log-scale", action="store_true", help="use a logarithmic axis, for figures that fall far, such as perplexity"
     )
-    _add_over_seeds(parser)
+    _add_over_seeds(parser, "in a band of the sample standard deviation")
 
 
 def _draw_curves(options: argparse.Namespace) -> None:
@@ -97,59 +102,98 @@ def _add_by_length(parser: Parser) -> None:
         type=typed(Whole(least=1, most=10_000)),
         metavar="N",
         help="longest length of each class but the last, in words (default: 10 20 30 40 50 60, or closer ones if most "
-        "sentences are shorter)",
+        "sentences are shorter); a class of fewer than 20 sentences joins its neighbour",
     )
     parser.add_argument(
         "--key", choices=METRICS, help="score (default: the first of the runs' task, BLEU for translation)"
     )
-    _add_over_seeds(parser)
+    _add_over_seeds(parser, "with an interval that counts them too")
     add_name_argument(parser)
     add_test_arguments(parser)
 
 
-def _draw_by_length(options: argparse.Namespace) -> None:
+@dataclasses.dataclass(frozen=True)
+class _Translated:
+    """A test text and its translations: all lists of references, the words of the sentences, and how it is scored."""
+
+    translations: list[str]
+    references: list[list[str]]
+    lengths: list[int]
+    how: dict[str, Any]
+
+
+def _translated(options: argparse.Namespace) -> Iterator[_Translated]:
+    """The text of each run, with the lengths of the side that is asked for."""
     from keras_attn_zoo.data.words import normalise, word_count
     from keras_attn_zoo.evaluation.text_scores import how_scored
-    from keras_attn_zoo.runs.curves import over_seeds, titles
-    from keras_attn_zoo.studies.scores_by_length import class_of, length_classes, scores_by_length, usual_bounds
+
+    given = given_text(options)
+    for folder in options.runs:
+        translations, references = RunFolder(folder).read_translations(options.name)
+        lines = references[0]
+        if options.side == "source":
+            text = given or own_text(folder)
+            if [normalise(line) for line in text.targets] != [normalise(line) for line in lines]:
+                raise UserError(f"{folder} was scored on another text: give the one that was translated with --test.")
+            lines = text.sources
+        stored = RunFolder(folder).read_scores().get(options.name, {}).get("text", {})
+        yield _Translated(translations, references, [word_count(line) for line in lines], how_scored(stored))
+
+
+def _draw_by_length(options: argparse.Namespace) -> None:
+    from keras_attn_zoo.runs.curves import seeds_of, titles
+    from keras_attn_zoo.studies.scores_by_length import (
+        class_of,
+        interval,
+        joined_bounds,
+        length_classes,
+        scores_by_length,
+        usual_bounds,
+    )
     from keras_attn_zoo.viewing.attention_pictures import plot_curves
 
     if options.side == "target":
         refuse(options, "the lengths are those of the run's references", test=None, reverse=False)
-    texts, given = [], given_text(options)
+    if options.bounds:
+        length_classes(options.bounds)
     key = options.key or first_heading(RunFolder(options.runs[0]).system().data.task)
-    for folder in options.runs:
-        hypotheses, (references, *more) = RunFolder(folder).read_translations(options.name)
-        lines = references
-        if options.side == "source":
-            text = given or own_text(folder)
-            if [normalise(line) for line in text.targets] != [normalise(line) for line in references]:
-                raise UserError(f"{folder} was scored on another text: give the one that was translated with --test.")
-            lines = text.sources
-        stored = RunFolder(folder).read_scores().get(options.name, {}).get("text", {})
-        texts.append((hypotheses, references, [word_count(line) for line in lines], more, how_scored(stored)))
-    bounds = options.bounds or usual_bounds([length for _, _, lengths, *_ in texts for length in lengths])
-    classes = length_classes(bounds)
-    curves, counts = {}, []
-    for (hypotheses, references, lengths, more, how), title in zip(texts, titles(options.runs), strict=True):
-        counts.append(Counter(class_of(length, bounds) for length in lengths))
-        scores = scores_by_length(hypotheses, references, lengths, bounds, METRICS[key], more, **how)
-        curves[title] = (list(range(len(scores))), scores)
-    # Leave out the first and last classes if no sentence is that short or long.
-    scored = [step for _, scores in curves.values() for step, one in enumerate(scores) if not math.isnan(one)]
-    kept = slice(min(scored), max(scored) + 1)
-    ticks = {float(step): classes[step] for step in range(len(classes))[kept]}
-    xlabel = f"{options.side} words"
-    if all(one == counts[0] for one in counts):
-        # What a score of few sentences is worth.
-        ticks = {step: f"{name}\n({counts[0][int(step)]})" for step, name in ticks.items()}
+    texts = dict(zip(titles(options.runs), _translated(options), strict=True))
+    lengths = [one.lengths for one in texts.values()]
+    bounds = joined_bounds(options.bounds, lengths) if options.bounds else usual_bounds(lengths)
+    scores = {
+        title: scores_by_length(
+            one.translations, one.references[0], one.lengths, bounds, METRICS[key], one.references[1:], **one.how
+        )
+        for title, one in texts.items()
+    }
+    groups = seeds_of(texts, options.runs) if options.over_seeds else {title: [title] for title in texts}
+    # Of each curve, for each class of length, the scores of its trainings.
+    sampled = {shared: list(zip(*(scores[one] for one in own), strict=True)) for shared, own in groups.items()}
+    curves, deviations = {}, {}
+    for number, (title, classes) in enumerate(sampled.items()):
+        means, deviations[title] = map(list, zip(*map(interval, classes), strict=True))
+        # Bars stand beside each other.
+        aside = _BESIDE * (number - (len(sampled) - 1) / 2)
+        curves[title] = ([step + aside for step in range(len(classes))], means)
+    ticks: dict[float, str] = dict(enumerate(length_classes(bounds)))
+    xlabel, note = f"{options.side} words", None
+    first, *others = texts.values()
+    if all((one.lengths, one.references) == (first.lengths, first.references) for one in others):
+        sizes = Counter(class_of(length, bounds) for length in first.lengths)
+        ticks = {step: f"{name}\n({sizes[int(step)]})" for step, name in ticks.items()}
         xlabel += " (sentences)"
-    curves = {title: (steps[kept], scores[kept]) for title, (steps, scores) in curves.items()}
-    deviations: dict[str, list[float]] = {}
-    if options.over_seeds:
-        curves, deviations = over_seeds(curves, options.runs)
-    ylabel = key + (_OVER_SEEDS if deviations else "")
-    plot_curves(curves, options.output, ylabel, xlabel=xlabel, ticks=ticks, deviations=deviations)
+        note = _WITHIN_NOISE if len(sampled) > 1 and not _differ(sampled.values()) else None
+    over = "seeds and sentences" if len(groups) < len(texts) else "sentences"
+    ylabel = f"{key}, 95 % interval over {over}"
+    plot_curves(curves, options.output, ylabel, note, xlabel=xlabel, ticks=ticks, deviations=deviations)
+
+
+def _differ(curves):
+    """Whether two of several curves differ in any class of length."""
+    from keras_attn_zoo.studies.scores_by_length import differ
+
+    pairs = itertools.combinations(curves, 2)
+    return any(differ(*both) for pair in pairs for both in zip(*pair, strict=True))
 
 
 def _add_top_k(parser: Parser) -> None:

@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -90,29 +90,41 @@ def mean_curve(
     return steps, values.mean(0).tolist(), values.std(0, ddof=1).tolist()
 
 
+def seeds_of(names: Iterable[str], folders: Collection[PathLike]) -> dict[str, list[str]]:
+    """Return the names of the runs that differ in nothing but the seed, by the name that they share in a picture.
+
+    Args:
+        names: of the runs, in the order of their folders.
+        folders: the run folders.
+
+    Returns:
+        `{name of the first run, and the number of seeds if there are several: names}`.
+    """
+    groups: dict[str, list[str]] = {}
+    for folder, name in zip(folders, names, strict=True):
+        run = RunFolder(folder)
+        # Runs of earlier versions have no fingerprints of validation and test text, and of subword models.
+        text = {**run.corpus(), **dict.fromkeys(("valid_fingerprint", "test_fingerprint", "subwords"))}
+        groups.setdefault(json.dumps([{**run.system().to_dict(), "seed": None}, text]), []).append(name)
+    return {own[0] if len(own) == 1 else f"{own[0]}, {len(own)} seeds": own for own in groups.values()}
+
+
 def over_seeds(found: Curves, folders: Collection[PathLike]) -> tuple[Curves, dict[str, list[float]]]:
     """Return the mean of the curves of runs that differ in nothing but the seed, and the standard deviation of each.
 
     The curves that were found are in the order of the run folders.
 
     Returns:
-        curves, each with the name of its first run and the number of seeds, and the deviations of those of several.
+        curves by the names of `seeds_of`, and the deviations of those of several seeds.
     """
-    groups: dict[str, list[str]] = {}
-    for folder, name in zip(folders, found, strict=True):
-        run = RunFolder(folder)
-        # Runs of earlier versions have no fingerprints of validation and test text, and of subword models.
-        text = {**run.corpus(), **dict.fromkeys(("valid_fingerprint", "test_fingerprint", "subwords"))}
-        groups.setdefault(json.dumps([{**run.system().to_dict(), "seed": None}, text]), []).append(name)
     means: Curves = {}
     deviations: dict[str, list[float]] = {}
-    for names in groups.values():
+    for shared, names in seeds_of(found, folders).items():
         if len(names) == 1:
-            means[names[0]] = found[names[0]]
+            means[shared] = found[shared]
             continue
-        steps, values, deviation = mean_curve([found[name] for name in names])
-        means[f"{names[0]}, {len(names)} seeds"] = steps, values
-        deviations[f"{names[0]}, {len(names)} seeds"] = deviation
+        steps, values, deviations[shared] = mean_curve([found[name] for name in names])
+        means[shared] = steps, values
     return means, deviations
 
 

@@ -165,10 +165,9 @@ class Recipe:
             name: dataclasses.replace(entry, system=scaled(entry.system, SCALES[scale], self.published, systems))
             for name, entry in self.entries.items()
         }
-        # How fast tiny systems are says nothing, and takes longer than training them.
-        pictures = {
-            file: line for file, line in self.pictures.items() if scale != "smoke" or not line.startswith("speed ")
-        }
+        # How fast tiny systems are says nothing, and takes longer than training them; classes of length are too small.
+        left_out = ("speed ", "by-length ") if scale == "smoke" else ()
+        pictures = {file: line for file, line in self.pictures.items() if not line.startswith(left_out)}
         made = dataclasses.replace(
             self, entries=entries, pictures=pictures, scale=scale, original=self.original or self
         )

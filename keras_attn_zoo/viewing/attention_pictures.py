@@ -245,9 +245,10 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
         )[0]
         for k, (steps, values) in enumerate(checked.values())
     ]
-    for line, (name, (steps, values)) in zip(lines, checked.items(), strict=True):
+    draw_deviations = _draw_bars if ticks else _draw_band
+    for line, (name, (_, values)) in zip(lines, checked.items(), strict=True):
         if name in (deviations or {}):
-            _draw_band(axes, line, name, steps, values, deviations[name])
+            draw_deviations(axes, line, _checked_deviations(name, values, deviations[name]))
     if log_scale:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(LogFormatter())
@@ -263,14 +264,24 @@ def _curves_figure(curves, ylabel, title=None, xlabel="step", log_scale=False, t
     return figure
 
 
-def _draw_band(axes, line, name, steps, values, deviation):
-    """Draw a light band around a curve, with edges in the curve's style, which tell bands apart in grey."""
+def _checked_deviations(name, values, deviation):
     deviation = np.asarray(deviation, "float64")
     if deviation.shape != values.shape or np.any(deviation < 0):
         raise UserError(
             f"curve {name!r} has {len(values)} values and deviations of shape {deviation.shape}: give one for each, "
             "none below 0."
         )
+    return deviation
+
+
+def _draw_bars(axes, line, deviation):
+    """Draw a bar through each point of a curve."""
+    axes.errorbar(*line.get_data(), deviation, fmt="none", ecolor=line.get_color(), elinewidth=1, capsize=3)
+
+
+def _draw_band(axes, line, deviation):
+    """Draw a light band around a curve, with edges in the curve's style, which tell bands apart in grey."""
+    steps, values = line.get_data()
     look = {"color": line.get_color(), "linestyle": line.get_linestyle()}
     axes.fill_between(steps, values - deviation, values + deviation, alpha=0.15, linewidth=0, color=line.get_color())
     for edge in (values - deviation, values + deviation):
@@ -299,7 +310,8 @@ def plot_curves(
         log_scale: whether the axis of the values is logarithmic.
         ticks: `{step: label}` for the only steps, each drawn with a marker; by default round numbers are labelled,
             whole ones if all steps are whole.
-        deviations: `{name: deviations}` of some of the curves, drawn as a band of their values plus and minus these.
+        deviations: `{name: deviations}` of some of the curves, drawn as a band of their values plus and minus these,
+            with `ticks` as bars.
 
     Raises:
         UserError: no curves, an empty one, steps and values of different length, a value

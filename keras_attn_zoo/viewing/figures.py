@@ -34,6 +34,8 @@ from keras_attn_zoo.viewing.picture_types import checked_suffix
 _PANEL, _BETWEEN = 2.6, 0.75
 # In a line.
 _MOST_PANELS, _MOST_HISTOGRAMS = 6, 3
+# Beside the first and the last edge of a histogram, as a part of what is between them.
+_MARGIN = 0.01
 # Of a panel of histograms, in inches.
 _WIDTH, _HEIGHT = 4.2, 3.2
 # Up to which size the numbers of a grid are written into its cells.
@@ -118,7 +120,8 @@ def _plot_panels(panels, edges, path, xlabel, ylabel, log_scale, size):
             if log_scale:
                 axes.set_yscale("log")
             label(axes, xlabel, None if i % columns else ylabel, title)
-            axes.set_xlim(edges[0], edges[-1])
+            # The first and the last edge are whole lines.
+            axes.set_xlim(edges[0] - (margin := _MARGIN * (edges[-1] - edges[0])), edges[-1] + margin)
             if edges[-1] - edges[0] >= _WHOLE_NUMBERS:
                 axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             add_grid(axes)

@@ -13,7 +13,7 @@ from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.support.files import read_json, write_json, write_text
 from keras_attn_zoo.viewing import figures
 from tests import tiny
-from tests.made_runs import make_run
+from tests.made_runs import make_run, repeat_text
 
 
 def test_align_scores_against_gold_of_either_index_base(attn_zoo, refused, trained, tmp_path):
@@ -196,28 +196,18 @@ def test_matrices_reach_as_far_as_the_sentences_of_a_run(attn_zoo, transformers,
     assert sizes == [longest, 3]
 
 
-def test_classes_that_no_sentence_is_long_or_short_enough_for_are_not_drawn(attn_zoo, trained, tmp_path, monkeypatch):
-    seen = {}
-    monkeypatch.setattr(
-        "keras_attn_zoo.viewing.attention_pictures.plot_curves",
-        lambda curves, *_, ticks, **__: seen.update(ticks=ticks, **curves),
-    )
-    lengths = [len(line.split("\t")[0].split()) for line in (trained / "test.tsv").read_text().splitlines()]
-    longest = max(lengths)
-    bounds = (1, longest, 50, 60)
-    assert attn_zoo("plot", "by-length", trained, "--bounds", *bounds, "--output", tmp_path / "a.png")[0] == 0
-    ticks, ((steps, scores),) = seen.pop("ticks"), seen.values()
-    assert min(lengths) > 1
-    assert list(ticks) == list(steps) == [1] and ticks[1.0] == f"2-{longest}\n({len(lengths)})"
-    assert len(scores) == 1 and scores[0] >= 0
-
-
 def test_pictures_of_runs_and_text(attn_zoo, refused, trained, text_files, tmp_path):
+    run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
+    repeat_text(run, 20)
+    pairs = [line.split("\t") for line in run.test.read_text("utf-8").splitlines()] * 20
+    many = [tmp_path / "many.de", tmp_path / "many.en"]
+    for side, file in enumerate(many):
+        file.write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
     for number, arguments in enumerate(
         [
             ("lengths", *text_files),
-            ("by-length", trained, "--bounds", 2, 3),
-            ("by-length", trained, "--side", "target", "--bounds", 2, "--key", "chrF"),
+            ("by-length", run.path, "--name", "many", "--test", *many, "--bounds", 2, 3),
+            ("by-length", run.path, "--name", "many", "--side", "target", "--bounds", 2, "--key", "chrF"),
             ("curves", trained, "--key", "loss,val_loss", "val_loss"),
         ]
     ):
@@ -235,6 +225,7 @@ def test_pictures_of_runs_and_text(attn_zoo, refused, trained, text_files, tmp_p
         (("by-length", trained, "--test", *other), "was scored on another text: give the one that was translated"),
         (("by-length", trained, "--side", "target", "--test", *other), "references: leave out --test"),
         (("by-length", trained, "--bounds", 3, 2), "bounds must be positive and strictly increasing"),
+        (("by-length", trained), "there are no two classes of length with 20 sentences each: take a longer test text"),
     ):
         refused(message, "plot", *arguments, "--output", tmp_path / "none.png")
     assert not (tmp_path / "none.png").exists()

@@ -49,17 +49,43 @@ def test_one_curve_for_all_seeds_of_a_system(attn_zoo, refused, tmp_path, monkey
         ([*folders, "--difference", "--log-scale"], "no room for differences below 0: leave out --log-scale"),
     ):
         refused(said, "plot", "curves", *arguments, "--key", "loss", *output)
-    line = ("plot", "by-length", *folders[:2], "--side", "target", "--bounds", 6)
-    assert attn_zoo(*line, *output)[0] == 0 and attn_zoo(*line, "--over-seeds", *output)[0] == 0
-    (alone, more), (together, _) = seen
-    right, wrong = (alone[0][name][1][0] for name in ("a", "a2"))
-    assert right == pytest.approx(100) and wrong < 90 and not more["deviations"]
-    assert together[0]["a, 2 seeds"][1][0] == pytest.approx((right + wrong) / 2)
-    assert seen[1][1]["deviations"]["a, 2 seeds"][0] == pytest.approx((right - wrong) / root)
     (tmp_path / "a2" / "log.jsonl").write_text(json.dumps({"round": 1, "step": 9, "loss": 1.0}) + "\n")
     line = ("plot", "curves", *folders[:2], "--key", "loss", *output)
     refused("have no step in common", *line, "--over-seeds")
     refused("a2 has no step in common with a: draw them without --difference", *line, "--difference")
+
+
+def test_a_score_by_length_has_intervals_and_no_small_class(attn_zoo, tmp_path, monkeypatch):
+    """Of 30 sentences of 7 words and 30 of 8, right with one seed, with one wrong word each with the other."""
+    seen = []
+    monkeypatch.setattr(
+        "keras_attn_zoo.viewing.attention_pictures.plot_curves", lambda *given, **more: seen.append((given, more))
+    )
+    texts = {name: [*lines, *(f"{line} too" for line in lines)] for name, lines in (("a", REFERENCES), ("a2", WRONG))}
+    # The same mistakes as with the second seed.
+    texts["b"] = texts["a2"]
+    for name, translations in texts.items():
+        run = make_run(tmp_path / name, translations=translations, references=texts["a"])
+        system = System(name[0], {}, seed=2 if name == "a2" else 1).to_dict()
+        run.config.write_text(json.dumps({"system": system, "corpus": {}}))
+    line = ["plot", "by-length", "--side", "target", "--bounds", 3, 7, 8, 20, "--output", tmp_path / "l.png"]
+    assert attn_zoo(*line, *(tmp_path / name for name in texts))[0] == 0
+    ((curves, _, ylabel, note), more) = seen.pop()
+    assert more["ticks"] == {0: "≤7\n(30)", 1: ">7\n(30)"} and more["xlabel"] == "target words (sentences)"
+    (steps, right), (_, wrong) = curves["a"], curves["a2"]
+    assert right == pytest.approx([100, 100]) and max(wrong) < 90 and note is None
+    assert more["deviations"]["a"] == pytest.approx([0, 0]) and ylabel == "BLEU, 95 % interval over sentences"
+    # Beside each other, around the class.
+    assert [one[0][1] for one in curves.values()] == pytest.approx([0.94, 1, 1.06]) and steps[0] == pytest.approx(-0.06)
+    assert attn_zoo(*line, "--over-seeds", *(tmp_path / name for name in texts))[0] == 0
+    ((curves, _, ylabel, note), more) = seen.pop()
+    assert list(curves) == ["a, 2 seeds", "b"] and ylabel == "BLEU, 95 % interval over seeds and sentences"
+    assert curves["a, 2 seeds"][1] == pytest.approx([(one + two) / 2 for one, two in zip(right, wrong, strict=True)])
+    # Student's quantile for one degree of freedom, as all sentences of a training are alike.
+    half = 12.706 * abs(right[0] - wrong[0]) / 2
+    assert more["deviations"]["a, 2 seeds"][0] == pytest.approx(half, rel=1e-3)
+    assert attn_zoo(*line, *(tmp_path / name for name in ("a2", "b")))[0] == 0
+    assert seen.pop()[0][3] == "within the noise: in no class of length do two systems differ, p < 0.05"
 
 
 def test_how_many_times_faster_the_run_without_a_latent_alignment_is_trained(attn_zoo, refused, tmp_path, monkeypatch):

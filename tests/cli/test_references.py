@@ -31,7 +31,7 @@ from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.training.callbacks import ValidationBLEU
 from keras_attn_zoo.translators import Translator
 from tests.hard_text import HYPOTHESES, REFERENCES, drawn, write
-from tests.made_runs import translate_as
+from tests.made_runs import repeat_text, translate_as
 
 SOURCES = ["rot haus", "katze geht", "blau hund"]
 FIRST = ["House-red (1)", "goes cat", "dog blue"]
@@ -159,7 +159,10 @@ def test_significance_is_that_of_all_references_and_of_the_same_tokeniser(attn_z
     assert attn_zoo("evaluate", other.path, "--test", *files)[0] == 0
     with pytest.raises(UserError, match="with different tokenisers or case"):
         read_results([run.path, other.path], baselines={other.path: run.path})
-    picture = ("--test", *files, "--bounds", 2, "--output", tmp_path / "lengths.png")
+    repeat_text(run, 20)
+    many = [write(tmp_path / "many", ["rot", "rot haus"] * 30)]
+    many += [write(tmp_path / f"many-{file.name}", file.read_text("utf-8").splitlines() * 20) for file in files[1:]]
+    picture = ("--name", "many", "--test", *many, "--bounds", 1, "--output", tmp_path / "lengths.png")
     assert attn_zoo("plot", "by-length", run.path, *picture)[0] == 0
 
 
@@ -226,7 +229,7 @@ def test_a_run_is_scored_as_its_files_are_by_sacrebleu(attn_zoo, run, hard_files
     assert found == compare_systems("other", systems, first, "bleu", more_references=more)["run"]["bleu"]
     for metric, name in (("bleu", "BLEU"), ("chrf", "chrF2"), ("ter", "TER")):
         by_length = scores_by_length(translations, references[0], [1] * len(HARD_OWN), [1], metric, references[1:])
-        assert round(by_length[0], 10) == wanted[name][0]
+        assert round(by_length[0].score, 10) == wanted[name][0]
 
 
 def test_test_and_validation_text_of_every_kind_are_left_as_they_are(hard_files, tmp_path):

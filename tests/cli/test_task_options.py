@@ -14,6 +14,7 @@ from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.studies.comparison import Entry, Recipe
 from keras_attn_zoo.studies.paper_tables import Pair
 from keras_attn_zoo.support.files import read_json, write_json
+from tests.made_runs import repeat_text
 from tests.tiny_run import TINY
 
 
@@ -42,7 +43,8 @@ def test_a_run_has_its_own_task(attn_zoo, refused, trained, tmp_path):
     status, output, _ = attn_zoo("evaluate", folder, "--test", tmp_path / "t.tsv", "--name", "other")
     assert status == 0 and "| ROUGE-1 | ROUGE-2 | ROUGE-L | ROUGE-Lsum |" in output and "BLEU" not in output
     picture = tmp_path / "by-length.png"
-    line = ("plot", "by-length", folder, "--name", "other", "--side", "target", "--bounds", 1, 2, "--output", picture)
+    repeat_text(RunFolder(folder), 20, "other")
+    line = ("plot", "by-length", folder, "--name", "many", "--side", "target", "--bounds", 1, 2, "--output", picture)
     assert attn_zoo(*line)[0] == 0 and picture.is_file()
 
 

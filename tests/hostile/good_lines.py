@@ -5,6 +5,8 @@ from tests.hostile.sandbox import RECIPES, recipe
 # Base command lines: what is good, before one thing in it is not. A command that is missing here is a failing test.
 SMALL = ["vocabulary_size=None", "model_type=word", "max_tokens=12"]
 TEST = ["--test", "text/test.de", "text/test.en"]
+# Enough for classes of length.
+MANY_SENTENCES = ["text/many.de", "text/many.en"]
 LONGER = [*TEST, "--max-tokens", "40"]
 CORPUS = [
     *("--train", "text/train.de", "text/train.en", "--valid", "text/valid.de", "text/valid.en"),
@@ -50,7 +52,16 @@ COMMANDS = {
     ("plot", "divergence"): [["plot", "divergence", "standard", *LONGER, "--places", "encoder", "--output", "p.png"]],
     ("plot", "matrices"): [["plot", "matrices", "gaussian", "--size", "5", "--output", "p.png"]],
     ("plot", "lengths"): [["plot", "lengths", "text/train.de", "--output", "p.png"]],
-    ("plot", "by-length"): [["plot", "by-length", "run", "--bounds", "2", "--output", "p.png"]],
+    ("plot", "by-length"): [
+        [
+            *("plot", "by-length", "run", "--name", "many", "--test"),
+            *MANY_SENTENCES,
+            "--bounds",
+            "2",
+            "--output",
+            "p.png",
+        ]
+    ],
     ("plot", "speed"): [["plot", "speed", "run", "--batch-sizes", "2", "--runs", "1", "--output", "p.png"]],
     ("plot", "top-k"): [["plot", "top-k", "run", "latent", "--trained", "--output", "p.png"]],
 }

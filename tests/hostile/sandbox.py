@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from tests.hostile.judging import Hang, Outcome, judge
+from tests.made_runs import repeat_text
 from tests.tiny_run import TINY, make_text
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.py"))
@@ -67,6 +68,9 @@ class Sandbox:
             for system, name in ((TINY, "run"), (latent, "latent")):
                 run = train_system(system, corpus, self.work / name)
                 score_run(run.path, load_translator(run.path), corpus.test)
+                repeat_text(run, 20)
+            for side in ("de", "en"):
+                (text / f"many.{side}").write_text((text / f"test.{side}").read_text("utf-8") * 20, encoding="utf-8")
             tiny.translator(joint=True, body=tiny.transformer, tie_embeddings="all").save_to_preset(
                 self.work / "standard"
             )

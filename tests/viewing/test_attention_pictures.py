@@ -194,6 +194,11 @@ def test_bands_around_curves():
     looks = {(edge.get_color(), edge.get_linestyle()) for edge in edges}
     assert looks == {(second.get_color(), second.get_linestyle())} and first.get_linestyle() != second.get_linestyle()
     assert [name.get_text() for name in axes.get_legend().get_texts()] == ["a", "b"]
+    bars = attention_pictures._curves_figure(curves, "loss", ticks={1: "a"}, deviations={"b": [0.5, 1.0]}).axes[0]
+    (found,) = bars.collections
+    ends = [[tuple(end) for end in bar] for bar in found.get_segments()]
+    expected = [[(x, y - d), (x, y + d)] for x, y, d in zip(*curves["b"], [0.5, 1.0], strict=True)]
+    assert ends == expected
     for deviations in ([0.5], [0.5, -1.0]):
         with pytest.raises(UserError, match="'b' has 2 values and deviations of shape"):
             attention_pictures._curves_figure(curves, "loss", deviations={"b": deviations})

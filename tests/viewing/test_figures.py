@@ -37,6 +37,15 @@ def test_histograms_share_their_intervals(drawn, tmp_path):
     assert len({patch.get_linestyle() for patch in axes.patches}) == 2
 
 
+def test_the_first_and_the_last_edge_are_drawn_whole(drawn, tmp_path):
+    """No half of their lines is cut off by the axes."""
+    plot_histograms({"a": [3, 5]}, [-0.5, 0.5, 1.5], tmp_path / "a.png", "words", "sentences")
+    [axes] = drawn[0].axes
+    half = axes.patches[0].get_linewidth() / 2 * drawn[0].dpi / 72
+    first, last = axes.transData.transform([(-0.5, 0), (1.5, 0)])[:, 0]
+    assert axes.bbox.x0 < first - half and last + half < axes.bbox.x1
+
+
 def test_panels_of_histograms_have_the_same_axes_and_one_legend(drawn, tmp_path):
     """A name looks the same in all panels, whatever else they have."""
     panels = {f"layer {i}": {"A": [10**-i, 1.0], "B": [0.5, 0.5]} for i in range(1, 5)} | {"last": {"B": [1e-7, 1.0]}}
