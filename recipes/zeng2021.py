@@ -378,7 +378,8 @@ def task_recipe(task):
                 [Contrast(name, "transformer", measure) for name in RANS for measure in COLUMNS[task]],
             ),
         ),
-        captions=CAPTIONS | {"by-target-length.png": f"{COLUMNS[task][0]} by the length of the reference, with intervals of 95 %"},
+        captions=CAPTIONS
+        | {"by-target-length.png": f"{COLUMNS[task][0]} by the length of the reference, with intervals of 95 %"},
         note=f"In brackets: the paper's own figures, for {TEXTS[task]}.",
         corpus=CORPORA[task],
     )
