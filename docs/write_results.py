@@ -4,7 +4,8 @@
 
 A recipe's comparison on another task than translation has a page of its own, with the task behind the name. Each page
 is made of the runs in a folder that was its `--out`, and of `comments.md` there. It shows nothing of the text that they
-were trained on: pictures have a pair of sentences made for them, and examples are left out.
+were trained on: pictures have a pair of sentences made for them, and examples are left out. What it found is added to
+findings.json, from which the summary of index.md is written, also without any page.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = Path(__file__).parent / "results"
+FINDINGS = "findings.json"
 PICTURE = re.compile(r"(!\[[^\]]*\])\(([^)]+\.png)\)")
 # The German verb stands at the end.
 MADE = (
@@ -66,11 +68,12 @@ def scale_of(out):
 
 
 def write_one(name, recipe, out):
-    """Write the tables and the page of a recipe's runs, and copy the page and its pictures to docs/results.
+    """Write the tables and the page of a recipe's runs; copy the page, its pictures and findings to docs/results.
 
     Pictures that the recipe has drawn of a sentence of the text are drawn again.
     """
     from make import shrink
+    from summary_of_findings import findings_of
 
     from keras_attn_zoo.cli.plot import PAIR, draw_pictures
     from keras_attn_zoo.studies.comparison import expand
@@ -79,6 +82,7 @@ def write_one(name, recipe, out):
     from keras_attn_zoo.studies.paper_page import write_page
     from keras_attn_zoo.studies.result_files import check_folder
     from keras_attn_zoo.support.errors import UserError
+    from keras_attn_zoo.support.files import write_json
 
     check_folder(out, recipe)
     of_text = [file for file, line in recipe.pictures.items() if PAIR[0] in line]
@@ -108,20 +112,38 @@ def write_one(name, recipe, out):
     for old in PAGES.glob(f"{name}-*.png"):
         if old.name not in shown:
             old.unlink()
+    write_json(PAGES / FINDINGS, {**read_findings(), name: findings_of(runs)})
     print(PAGES / f"{name}.md")
+
+
+def read_findings():
+    """What the pages found, by their names."""
+    from keras_attn_zoo.support.files import kind_of, read_json
+
+    path = PAGES / FINDINGS
+    return read_json(path) if kind_of(path) == "file" else {}
+
+
+def blocks():
+    """What index.md has from the findings of all pages, by the name of its block."""
+    from summary_of_findings import table
+
+    return {"findings": table(read_findings())}
 
 
 def main():
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pages", nargs="+", metavar="RECIPE=FOLDER", help="a recipe and the folder of its runs")
+    parser.add_argument("pages", nargs="*", metavar="RECIPE=FOLDER", help="a recipe and the folder of its runs")
     options = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    sys.path.insert(0, str(ROOT / "presets"))
+    sys.path[:0] = [str(ROOT / "presets"), str(ROOT / "benchmarks" / "peers")]
     from keras_attn_zoo.support.backends import choose_backend
     from keras_attn_zoo.support.errors import UserError
 
     choose_backend(None)
+    from records import fill
+
     scripts = sorted(path.stem for path in (ROOT / "recipes").glob("*.py"))
     known = [page for name in scripts for page in (name, *(f"{name}_{task}" for task in load_recipe(name).tasks))]
     if wrong := [one for one in options.pages if not re.fullmatch(rf"({'|'.join(known)})=.+", one)]:
@@ -129,6 +151,7 @@ def main():
     try:
         for name, _, folder in (one.partition("=") for one in options.pages):
             write_one(name, load_recipe(name), Path(folder))
+        fill(PAGES / "index.md", blocks())
     except UserError as error:
         parser.error(str(error))
 

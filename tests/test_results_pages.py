@@ -11,12 +11,17 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from keras_attn_zoo.evaluation.training_comparison import LEAST_SEEDS
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.studies.comparison import Entry, Recipe
+from keras_attn_zoo.studies.measures import measure
 from keras_attn_zoo.studies.paper_cells import Runs
 from keras_attn_zoo.studies.paper_files import write_tables
-from keras_attn_zoo.studies.paper_findings import compare
-from keras_attn_zoo.studies.paper_tables import PaperTable
+from keras_attn_zoo.studies.paper_findings import DIFFERS, IN_DIRECTION, UNDECIDED, compare
+from keras_attn_zoo.studies.paper_page import MOST_WORDS, words_of
+from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, Contrast, Finding, Pair, PaperTable
 from keras_attn_zoo.viewing.attention_pictures import plot_curves
-from tests.made_runs import make_run
+from tests.made_runs import REFERENCES, WRONG, make_run, make_seeds, table_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "results"
@@ -24,6 +29,8 @@ TASKS = ["zeng2021_dialogue", "zeng2021_summarization"]
 NAMES = sorted([path.stem for path in (ROOT / "recipes").glob("*.py")] + TASKS)
 # Pages of no recipe.
 OTHERS = {"breaks", "index", "latent-alignment", "reliability"}
+FOUND = json.loads((FOLDER / "findings.json").read_text("utf-8"))
+INDEX = "# Results\n\n<!-- results: findings -->\n\nold\n\n<!-- end -->\n"
 # Kilobytes of a picture.
 MOST = 60
 
@@ -31,7 +38,8 @@ MOST = 60
 @pytest.fixture(scope="module")
 def writer():
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "docs")
+        for folder in ("docs", "benchmarks/peers"):
+            patch.syspath_prepend(ROOT / folder)
         yield importlib.import_module("write_results")
 
 
@@ -57,9 +65,112 @@ def test_a_page_has_what_it_is_made_of(writer, name, tmp_path):
         # Or the figures of another language pair, which was run.
         assert one.paper in text or f"`{one.contrast.entry}` – `{one.contrast.other}`, {one.contrast.measure}, " in text
     for table in (table for table in recipe.tables if isinstance(table, PaperTable)):
-        assert f"## {table.name}: " in text
+        assert f"## {table.name}: {table.caption}" in text
+        # The paper's text in brackets: ours stands before it.
+        titles = [(table.text, ""), *((line.text, line.setup) for line in (*table.rows, *table.columns))]
+        assert all(f"[{', '.join(filter(None, title))}]" in text for title in titles if any(title))
         assert all(f"[{cell.figure}]" in text for row in table.cells() for cell in row if cell.figure)
     assert not re.search(r"/(tmp|work|home)/", text)
+
+
+def part_of(name, title):
+    """A part of a page, below its heading."""
+    return (FOLDER / f"{name}.md").read_text("utf-8").partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_page_found_is_what_is_kept_of_it(writer, name):
+    claims, expected = FOUND[name], []
+    assert [one["claim"] for one in claims] == [one.claim for one in writer.load_recipe(name).findings]
+    for number, claim in enumerate(claims, start=1):
+        for one in claim["comparisons"]:
+            verdict = f"{one['verdict']} ({one['lacks']})" if one["lacks"] else one["verdict"]
+            expected.append((f"{number}: {one['what']}", one["paper"], one["here"], verdict))
+    rows = table_rows("\n".join(part_of(name, "Findings").split("\n\n")[1:2]))
+    assert [(*row[:3], row[-1]) for row in rows[1:]] == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fewer_than_three_seeds_say_nothing(writer, name):
+    """Neither by a verdict nor by a mark, unless another training has the same number."""
+    recipe, rows = writer.load_recipe(name), table_rows(part_of(name, "Runs").partition("\n\n")[0])
+    names = [column for column in ("system", "pair", "seeds") if column in rows[0]]
+    seeds = {(*row[: len(names) - 1],): int(row[len(names) - 1]) for row in rows[1:]}
+    for one in (one for claim in FOUND[name] for one in claim["comparisons"] if one["here"]):
+        pair = next((pair for pair in recipe.pairs if one["what"].endswith(f", {pair}")), recipe.first_pair)
+        systems = re.findall(r"`[\w-]+`", one["what"])
+        counts = [seeds[(system, *([pair] if "pair" in names else []))] for system in (systems * 2)[:2]]
+        assert one["seeds"] == counts
+        if min(counts) < LEAST_SEEDS and measure(one["measure"]).seeded:
+            assert one["verdict"] == UNDECIDED and one["lacks"].endswith(f"{min(counts)} of {LEAST_SEEDS} seeds")
+    if max(seeds.values()) < LEAST_SEEDS:
+        text = re.sub(r"\[[^]]*\]", "", (FOLDER / f"{name}.md").read_text("utf-8"))
+        assert not re.search(r"^\|.*\d\)?[*†]|p < 0", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_contradicted_has_a_word_on_why(name):
+    """`write_page` adds that a claim is not explained if the comments do not name it."""
+    comments = part_of(name, "Findings").rpartition("|\n")[2]
+    for number, claim in enumerate(FOUND[name], start=1):
+        if any(one["verdict"] in (DIFFERS, IN_DIRECTION) for one in claim["comparisons"]):
+            assert re.search(rf"\b[Cc]laims? [\d, and]*\b{number}\b", comments), number
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.md")), ids=lambda path: path.stem)
+def test_a_page_is_read_in_one_sitting(path):
+    assert words_of(path.read_text("utf-8")) <= MOST_WORDS
+
+
+def test_no_table_stands_on_two_pages():
+    tables = [
+        table
+        for path in FOLDER.glob("*.md")
+        for table in set(re.findall(r"(?:^\|.*\n){3,}", path.read_text("utf-8"), re.MULTILINE))
+    ]
+    assert len(tables) == len(set(tables)) > 30
+
+
+def test_the_summary_is_that_of_the_findings(writer):
+    page = (FOLDER / "index.md").read_text("utf-8")
+    assert sorted(FOUND) == NAMES
+    filled = importlib.import_module("records").filled
+    assert page == filled(page, writer.blocks()), "stale: run `python docs/write_results.py`"
+    for name in NAMES:
+        assert page.count(f"({name}.md) |") == len(FOUND[name])
+
+
+def test_claims_are_summed_up(writer, tmp_path):
+    """Three seeds with all words right, in one direction against wrong ones, in the other against one training."""
+    system = System("base", {}, body="transformer")
+    claims = [
+        Finding("New is better", "§1", (BETTER,), [Contrast("new", "base", figures="2.5 1")]),
+        Finding("It is as good", "§2", (LEVEL,), [Contrast("new", "base"), Contrast("new", "base", "TER")]),
+        Finding("It is [small]", "§3", (BETTER,), [Contrast("new", "other", "parameters")]),
+    ]
+    entries = {name: Entry(system) for name in ("base", "new", "other")}
+    recipe = Recipe("A paper", entries, ("base",), findings=claims, pairs={"de-en": Pair(), "en-de": Pair()})
+    make_seeds(tmp_path / "new", 60.0, translations=REFERENCES, ter=20.0)
+    make_seeds(tmp_path / "base", 30.0, translations=WRONG, ter=50.0)
+    make_seeds(tmp_path / "en-de" / "new", 32.0, translations=REFERENCES, ter=20.0)
+    make_run(tmp_path / "en-de" / "base", 30.0, ter=50.0)
+    summary = importlib.import_module("summary_of_findings")
+    found = summary.findings_of(Runs(recipe, tmp_path))
+    _, *rows = table_rows(summary.table({"smith1999_dialogue": found}))
+    paper, seeds, text = "[Smith, dialogue](smith1999_dialogue.md)", "1–3", "unknown text"
+    few = "too little to say, {} (1 of 3 seeds)"
+    assert rows == [
+        [
+            *(paper, "1. New is better", "agrees in direction, not in size, 1 of 2; " + few.format("1 of 2")),
+            *("BLEU +2.0 to +30.0 [+1.5]", seeds, text),
+        ],
+        [
+            *(paper, "2. It is as good", "differs, 2 of 4; " + few.format("2 of 4")),
+            *("BLEU +2.0 to +30.0; TER -30.0", seeds, text),
+        ],
+        [paper, "3. It is [small]", "not run", "", "", ""],
+    ]
+    assert summary.findings_of(Runs(dataclasses.replace(recipe, scale="smoke"), tmp_path)) == []
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
@@ -127,9 +238,17 @@ def test_a_page_of_own_runs_is_written_whole_or_not_at_all(writer, made_runs, mo
     ):
         status, error = write(*arguments)
         assert status == 2 and said in error.splitlines()[-1]
-        assert [path.name for path in pages.iterdir()] == ["rosendahl2021-old.png"]
+        assert sorted(path.name for path in pages.iterdir()) == ["index.md", "rosendahl2021-old.png"]
     assert write(f"rosendahl2021={out}") == (0, f"{pages / 'rosendahl2021.md'}\n")
-    assert [path.name for path in pages.iterdir()] == ["rosendahl2021.md"]
+    assert sorted(path.name for path in pages.iterdir()) == ["findings.json", "index.md", "rosendahl2021.md"]
+    # A smoke run found nothing; what another page found stays.
+    kept = {"zeng2021": FOUND["zeng2021"], "rosendahl2021": []}
+    (pages / "findings.json").write_text(json.dumps({"zeng2021": FOUND["zeng2021"]}))
+    assert write(f"rosendahl2021={out}")[0] == 0
+    assert json.loads((pages / "findings.json").read_text()) == kept
+    (pages / "index.md").write_text(INDEX)
+    assert write() == (0, "")
+    assert (pages / "index.md").read_text("utf-8").count("[Zeng](zeng2021.md)") == len(FOUND["zeng2021"])
     text = (pages / "rosendahl2021.md").read_text("utf-8")
     assert "Scale smoke: tiny systems" in text and "| `transformer` |" in text
     assert "Scale smoke: tiny systems" in (out / "tables.md").read_text("utf-8")
@@ -161,6 +280,7 @@ def made_runs(trained, tmp_path):
     out, pages = tmp_path / "out", tmp_path / "pages"
     out.mkdir()
     pages.mkdir()
+    (pages / "index.md").write_text(INDEX)
     (pages / "rosendahl2021-old.png").write_bytes(b"")
     shutil.copytree(trained, out / "transformer")
     (out / "results.json").write_text(json.dumps({"title": "Rosendahl: recurrent cross-attention"}))

@@ -36,12 +36,12 @@ def append(path, record):
 
 
 def filled(page, known):
-    """A page with a block after each `<!-- peers: NAME -->`, up to the `<!-- end -->`; as it was if it is not known."""
+    """A page with a block after each `<!-- WORD: NAME -->`, up to the `<!-- end -->`; as it was if it is not known."""
 
     def block(found):
         return f"{found['head']}\n\n{known.get(found['name'], found['old'])}\n\n<!-- end -->"
 
-    pattern = r"(?P<head><!-- peers: (?P<name>[\w-]+) -->)\n\n(?P<old>.*?)\n\n<!-- end -->"
+    pattern = r"(?P<head><!-- \w+: (?P<name>[\w-]+) -->)\n\n(?P<old>.*?)\n\n<!-- end -->"
     return re.sub(pattern, block, page, flags=re.DOTALL)
 
 
@@ -52,7 +52,7 @@ def fill(path, known):
         SystemExit: it has none of them.
     """
     page = Path(path).read_text(encoding="utf-8")
-    if not any(f"<!-- peers: {name} -->" in page for name in known):
+    if not any(f": {name} -->" in page for name in known):
         raise SystemExit(f"{path} has no block for {', '.join(known)}.")
     write_text(path, filled(page, known))
 

@@ -192,22 +192,25 @@ def _difference(one, other, digits, unit):
 def findings_table(runs: Runs, comparisons: Sequence[Comparison]) -> Table:
     """Return what `compare` found as a table; each finding has the number of its place in the recipe."""
     numbers = {id(finding): str(number) for number, finding in enumerate(runs.recipe.findings, start=1)}
+    # Without a test there is neither.
+    tested = any(one.interval for one in comparisons)
     rows = [
         [
-            f"{numbers[id(one.finding)]}: {_label(runs, one)}",
+            f"{numbers[id(one.finding)]}: {label(runs, one)}",
             one.paper,
             one.here,
-            one.interval,
-            one.detectable,
+            *([one.interval, one.detectable] if tested else []),
             f"{one.verdict} ({one.lacks})" if one.here and one.lacks else one.verdict,
         ]
         for one in comparisons
     ]
-    headings = ["finding", "the paper", "here", "95 % interval", "could show", "verdict"]
+    of_tests = ["95 % interval", "could show"] if tested else []
+    headings = ["finding", "the paper", "here", *of_tests, "verdict"]
     return Table(headings, rows, list(_notes(runs, comparisons)))
 
 
-def _label(runs, one):
+def label(runs: Runs, one: Comparison) -> str:
+    """Return what is compared: the systems, the measure, and the language pair if it is not the first."""
     contrast, pair = one.contrast, "" if one.pair in (None, runs.recipe.first_pair) else f", {one.pair}"
     sides = [cell.measure + _of_split(cell.split) for cell in contrast.cells(one.pair)]
     if contrast.entry == contrast.other:

@@ -1,6 +1,7 @@
 """A page on a paper: what it asks and found, what the runs in a folder say to that, its tables and pictures."""
 
 import logging
+import re
 import statistics
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -22,52 +23,89 @@ _WIDTH = 120
 PAGE = "page.md"
 # Written by hand, if at all: what is known about a difference from the paper.
 COMMENTS = "comments.md"
-_UNEXPLAINED = "What differs from the paper is not explained."
+# Words of a page, see `words_of`: what is read in one sitting.
+MOST_WORDS = 1500
+_FINDINGS = "Findings"
+_CODE_AND_PICTURES = re.compile(r"^```.*?^```$|^!\[[^\n]*$", re.DOTALL | re.MULTILINE)
 
 
 def write_page(runs: Runs, tables: Sequence[tuple[str, Table]]) -> Path | None:
     """Write what a paper found, what its runs in a folder found, its tables and pictures to `page.md` in that folder.
 
-    What was written by hand to `comments.md` there follows the findings. Without the tables of `write_tables`, nothing
-    is written, and None returned.
+    What was written by hand to `comments.md` there follows the findings; claims that differ, and that it does not name
+    ("claim 2"), are said to be not explained. A warning is logged if it makes the page longer than `MOST_WORDS`.
+    Without the tables of `write_tables`, nothing is written, and None returned.
     """
     if not tables:
         return None
-    path = runs.out / PAGE
-    parts = [f"# {runs.recipe.title}", *map(_filled, (runs.recipe.about, runs.recipe.about_scale)), *_findings(runs)]
+    path, comments = runs.out / PAGE, _comments(runs.out / COMMENTS)
+    parts = [f"# {runs.recipe.title}", *map(_filled, (runs.recipe.about, runs.recipe.about_scale))]
+    parts += _findings(runs, comments)
     for title, table in tables:
         parts += [f"## {title}", table.markdown()]
     parts += [*_pictures(runs), *_runs(runs), changes_table(runs)]
-    write_text(path, "\n\n".join(filter(None, parts)) + "\n")
+    text = "\n\n".join(filter(None, parts)) + "\n"
+    write_text(path, text)
     _LOG.info("what the paper found, and what was found here: %s", path)
+    if comments and (words := words_of(text)) > MOST_WORDS:
+        _LOG.warning("%s has %d words, more than %d: shorten %s", shown(path), words, MOST_WORDS, COMMENTS)
     return path
+
+
+def words_of(page: str) -> int:
+    """Return how many words a page of results has, outside tables, code and pictures; its table of findings counts.
+
+    A word has a letter: figures are none.
+
+    Example:
+        >>> words_of("BLEU is 3.0.\\n\\n| a | b |\\n\\n## Findings\\n\\n| 2: BLEU | +1.0 | agrees |\\n")
+        5
+    """
+    words = []
+    for section in re.split(r"^## ", _CODE_AND_PICTURES.sub("", page), flags=re.MULTILINE):
+        counts = section.startswith(f"{_FINDINGS}\n")
+        words += [word for line in section.splitlines() if counts or line[:1] != "|" for word in line.split()]
+    return sum(any(map(str.isalpha, word)) for word in words)
 
 
 def _filled(text, indent=""):
     return textwrap.fill(text, _WIDTH, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def _findings(runs):
+def _findings(runs, comments):
     recipe = runs.recipe
     if not recipe.findings:
         return
-    comparisons = compare(runs)
-    yield "## Findings"
+    yield f"## {_FINDINGS}"
     claims = [f"{number}. {one.claim} ({one.place})" for number, one in enumerate(recipe.findings, start=1)]
     yield "\n".join(_filled(claim, "   ") for claim in claims)
     if recipe.scale == "smoke":
         yield "Runs at the scale smoke show that the recipe runs, and nothing about these claims."
         return
+    comparisons = compare(runs)
     yield findings_table(runs, comparisons).markdown()
-    comments = runs.out / COMMENTS
-    if kind_of(comments) is not None:
-        check_file(comments)
-        try:
-            yield comments.read_text("utf-8").strip()
-        except UnicodeDecodeError as error:
-            raise UserError(f"{shown(comments)} is not UTF-8 ({error}): convert it.") from None
-    elif any(one.verdict in (DIFFERS, IN_DIRECTION) for one in comparisons):
-        yield _UNEXPLAINED
+    yield comments
+    yield _unexplained(recipe, comparisons, comments)
+
+
+def _comments(path):
+    """What was written by hand on the findings; empty if nothing was."""
+    if kind_of(path) is None:
+        return ""
+    check_file(path)
+    try:
+        return path.read_text("utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{shown(path)} is not UTF-8 ({error}): convert it.") from None
+
+
+def _unexplained(recipe, comparisons, comments):
+    """A sentence on the claims that differ, less those that the comments speak of; empty if there are none."""
+    named = set(re.findall(r"\d+", " ".join(re.findall(r"\bclaims? [\d, and]+", comments, re.IGNORECASE))))
+    differ = [id(one.finding) for one in comparisons if one.verdict in (DIFFERS, IN_DIRECTION)]
+    numbers = [str(number) for number, one in enumerate(recipe.findings, start=1) if id(one) in differ]
+    left = [number for number in numbers if number not in named]
+    return f"Not explained: claim{'s' * (len(left) > 1)} {', '.join(left)}." if left else ""
 
 
 def _pictures(runs: Runs) -> Iterator[str]:

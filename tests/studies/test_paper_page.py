@@ -14,7 +14,7 @@ from keras_attn_zoo.studies.comparison import Entry, Recipe
 from keras_attn_zoo.studies.paper_cells import Runs, Value
 from keras_attn_zoo.studies.paper_files import write_tables
 from keras_attn_zoo.studies.paper_findings import compare, findings_table, verdict
-from keras_attn_zoo.studies.paper_page import write_page
+from keras_attn_zoo.studies.paper_page import words_of, write_page
 from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
 from tests.made_runs import REFERENCES, WRONG, make_run, make_seeds, table_rows
 
@@ -364,10 +364,10 @@ def test_the_page(tmp_path):
     assert max(map(len, parts[0].splitlines())) <= 120
     assert "1. New is better than base (§5, Table 7)\n2. New is better" in parts[1]
     rows = table_rows(parts[1])
-    assert rows[0] == ["finding", "the paper", "here", "95 % interval", "could show", "verdict"]
+    assert rows[0] == ["finding", "the paper", "here", "verdict"]
     missing = "too little to say (new: 2 of 3 seeds)"
-    assert rows[1] == ["1: `new` – `base`, BLEU", "+0.50 (34.70 – 34.20)", "+61.5 (91.5 – 30.0)", "", "", missing]
-    assert rows[2] == ["2: `other` – `base`, BLEU", "", "", "", "", "not run"]
+    assert rows[1] == ["1: `new` – `base`, BLEU", "+0.50 (34.70 – 34.20)", "+61.5 (91.5 – 30.0)", missing]
+    assert rows[2] == ["2: `other` – `base`, BLEU", "", "", "not run"]
     tables = (tmp_path / "tables.md").read_text("utf-8")
     assert parts[2].strip() in tables
     assert "![Loss over steps](curves.png)\n\nLoss over steps." in parts[3] and "missing" not in text
@@ -382,17 +382,38 @@ def test_the_page(tmp_path):
 
 
 def test_what_is_said_about_differences(tmp_path):
-    """By hand, if there is a file; else that it is not explained, where something differs."""
+    """By hand, if there is a file; of claims that differ and that it does not name, that they are not explained."""
     make_seeds(tmp_path / "base", translations=WRONG)
     make_seeds(tmp_path / "new", 30.9, translations=REFERENCES)
-    unexplained = "is not explained"
-    assert unexplained not in page_of(tmp_path, recipe_of(finding(Contrast("new", "base"))))
-    differs = recipe_of(finding(Contrast("new", "base"), expected=(WORSE,)))
-    assert unexplained in page_of(tmp_path, differs)
-    (tmp_path / "comments.md").write_text("The sentences are short.\n", encoding="utf-8")
-    text = page_of(tmp_path, differs)
-    assert unexplained not in text
-    assert text.index("differs") < text.index("The sentences are short.\n\n## Table 7")
+    agrees, differs = (finding(Contrast("new", "base"), expected=(one,)) for one in (BETTER, WORSE))
+    assert "Not explained" not in page_of(tmp_path, recipe_of(agrees))
+    recipe = recipe_of(differs, agrees, differs, differs)
+    assert "\n\nNot explained: claims 1, 3, 4.\n" in page_of(tmp_path, recipe)
+    comments = tmp_path / "comments.md"
+    comments.write_text("Claims 1 and 3: the 4 sentences are short.\n", encoding="utf-8")
+    text = page_of(tmp_path, recipe)
+    assert text.index("differs") < text.index("short.\n\nNot explained: claim 4.\n\n## Table 7")
+    comments.write_text("Of claims 1, 3 and 4, too.", encoding="utf-8")
+    assert "Not explained" not in page_of(tmp_path, recipe)
+
+
+def test_comments_that_make_a_page_too_long_are_told(tmp_path, caplog):
+    make_run(tmp_path / "base")
+    recipe = recipe_of(finding(Contrast("new", "base")))
+    without = words_of(page_of(tmp_path, recipe))
+    for more, told in ((1500, False), (1501, True)):
+        caplog.clear()
+        (tmp_path / "comments.md").write_text("word 1.0 " * (more - without), encoding="utf-8")
+        assert words_of(page_of(tmp_path, recipe)) == more
+        assert (f"page.md has {more} words, more than 1500: shorten comments.md" in caplog.text) == told
+
+
+def test_words_of_a_page():
+    """Without figures, tables, code and pictures; with the table of findings."""
+    page = "# On A\n\nB is `c`-d, 3.0 % – e.\n\n```\nf g\n```\n\n![h i](j.png)\n\nk.\n\n| l | m |\n|---|--:|\n"
+    # On A B is c-d e k; Findings n o Runs.
+    assert words_of(page) == 7
+    assert words_of(f"{page}\n## Findings\n\n| n | +1.0 (o) |\n\n## Runs\n\n| p |\n") == 11
 
 
 def test_no_page_without_tables(tmp_path):
