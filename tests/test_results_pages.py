@@ -1,6 +1,7 @@
 """The pages of docs/results: what can be held against their sources without the runs."""
 
 import dataclasses
+import doctest
 import importlib
 import json
 import re
@@ -13,12 +14,13 @@ from PIL import Image
 
 from keras_attn_zoo.evaluation.training_comparison import LEAST_SEEDS
 from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.studies import paper_cells
 from keras_attn_zoo.studies.comparison import Entry, Recipe
 from keras_attn_zoo.studies.measures import measure
 from keras_attn_zoo.studies.paper_cells import Runs
 from keras_attn_zoo.studies.paper_files import write_tables
 from keras_attn_zoo.studies.paper_findings import DIFFERS, IN_DIRECTION, UNDECIDED, compare
-from keras_attn_zoo.studies.paper_page import MOST_WORDS, words_of
+from keras_attn_zoo.studies.paper_page import MOST_WORDS, claims_in, words_of
 from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, Contrast, Finding, Pair, PaperTable
 from keras_attn_zoo.viewing.attention_pictures import plot_curves
 from tests.made_runs import REFERENCES, WRONG, make_run, make_seeds, table_rows
@@ -114,7 +116,7 @@ def test_what_is_contradicted_has_a_word_on_why(name):
     comments = part_of(name, "Findings").rpartition("|\n")[2]
     for number, claim in enumerate(FOUND[name], start=1):
         if any(one["verdict"] in (DIFFERS, IN_DIRECTION) for one in claim["comparisons"]):
-            assert re.search(rf"\b[Cc]laims? [\d, and]*\b{number}\b", comments), number
+            assert number in claims_in(comments)
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.md")), ids=lambda path: path.stem)
@@ -140,18 +142,21 @@ def test_the_summary_is_that_of_the_findings(writer):
         assert page.count(f"({name}.md) |") == len(FOUND[name])
 
 
-def test_claims_are_summed_up(writer, tmp_path):
+def test_claims_are_summed_up(writer, tmp_path, monkeypatch):
     """Three seeds with all words right, in one direction against wrong ones, in the other against one training."""
+    monkeypatch.setattr(paper_cells, "SAMPLES", 100)
     system = System("base", {}, body="transformer")
     claims = [
         Finding("New is better", "§1", (BETTER,), [Contrast("new", "base", figures="2.5 1")]),
         Finding("It is as good", "§2", (LEVEL,), [Contrast("new", "base"), Contrast("new", "base", "TER")]),
         Finding("It is [small]", "§3", (BETTER,), [Contrast("new", "other", "parameters")]),
+        Finding("The old is better", "§4", (BETTER,), [Contrast("old", "base")]),
     ]
-    entries = {name: Entry(system) for name in ("base", "new", "other")}
+    entries = {name: Entry(system) for name in ("base", "new", "old", "other")}
     recipe = Recipe("A paper", entries, ("base",), findings=claims, pairs={"de-en": Pair(), "en-de": Pair()})
     make_seeds(tmp_path / "new", 60.0, translations=REFERENCES, ter=20.0)
-    make_seeds(tmp_path / "base", 30.0, translations=WRONG, ter=50.0)
+    for name in ("base", "old"):
+        make_seeds(tmp_path / name, 30.0, translations=WRONG, ter=50.0)
     make_seeds(tmp_path / "en-de" / "new", 32.0, translations=REFERENCES, ter=20.0)
     make_run(tmp_path / "en-de" / "base", 30.0, ter=50.0)
     summary = importlib.import_module("summary_of_findings")
@@ -169,7 +174,9 @@ def test_claims_are_summed_up(writer, tmp_path):
             *("BLEU +2.0 to +30.0; TER -30.0", seeds, text),
         ],
         [paper, "3. It is [small]", "not run", "", "", ""],
+        [paper, "4. The old is better", "too little to say (the interval is too wide)", "BLEU +0.0", "3", text],
     ]
+    assert doctest.testmod(summary) == (0, 3)
     assert summary.findings_of(Runs(dataclasses.replace(recipe, scale="smoke"), tmp_path)) == []
 
 

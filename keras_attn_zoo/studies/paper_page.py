@@ -101,11 +101,22 @@ def _comments(path):
 
 def _unexplained(recipe, comparisons, comments):
     """A sentence on the claims that differ, less those that the comments speak of; empty if there are none."""
-    named = set(re.findall(r"\d+", " ".join(re.findall(r"\bclaims? [\d, and]+", comments, re.IGNORECASE))))
     differ = [id(one.finding) for one in comparisons if one.verdict in (DIFFERS, IN_DIRECTION)]
-    numbers = [str(number) for number, one in enumerate(recipe.findings, start=1) if id(one) in differ]
-    left = [number for number in numbers if number not in named]
+    numbers = [number for number, one in enumerate(recipe.findings, start=1) if id(one) in differ]
+    left = [str(number) for number in numbers if number not in claims_in(comments)]
     return f"Not explained: claim{'s' * (len(left) > 1)} {', '.join(left)}." if left else ""
+
+
+def claims_in(comments: str) -> set[int]:
+    """Return the numbers of the claims that comments speak of.
+
+    Example:
+        >>> sorted(claims_in("Claim 2: too short. The 9 seeds of claims 4, 6 and 8 to 10 do not help."))
+        [2, 4, 6, 8, 9, 10]
+    """
+    named = re.findall(r"\bclaims? ((?:\d+|and|to|[, ])+)", " ".join(comments.split()), re.IGNORECASE)
+    spans = re.findall(r"(\d+)(?: to (\d+))?", "; ".join(named))
+    return {number for first, last in spans for number in range(int(first), int(last or first) + 1)}
 
 
 def _pictures(runs: Runs) -> Iterator[str]:
