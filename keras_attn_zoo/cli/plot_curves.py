@@ -25,8 +25,12 @@ from keras_attn_zoo.support.setting_types import Whole
 # Behind what is drawn, on its axis.
 _OVER_SEEDS = ", mean ± standard deviation"
 _OF_TOP_K = {"seconds": "translation time in seconds", "tokens/s": "target tokens per second in training"}
-# In place of a title where an axis shows less than the noise.
-_WITHIN_NOISE = "within the noise: in no class of length do two systems differ, p < 0.05"
+_INTERVAL = ", 95 % interval"
+# In place of a title where an axis shows less than the noise, or may do so.
+_NO_CLASSES_DIFFER = "within the noise: in no class of length do two systems differ, p < 0.05"
+_NO_POINTS_DIFFER = "within the noise: no two points differ, p < 0.05"
+_NO_CURVES_DIFFER = "within the noise: in the end, no curve differs from the first, p < 0.05"
+_ONE_TRAINING = "trained once: two trainings of one system may differ as much"
 # How far curves are moved from each other, as a part of what is between two classes.
 _BESIDE = 0.06
 # Measured in training.
@@ -64,7 +68,7 @@ def _add_curves(parser: Parser) -> None:
 
 
 def _draw_curves(options: argparse.Namespace) -> None:
-    from keras_attn_zoo.runs.curves import above_first, curves, over_seeds
+    from keras_attn_zoo.runs.curves import above_first, curves, over_seeds, seeds_of
     from keras_attn_zoo.viewing.attention_pictures import plot_curves
 
     if options.difference:
@@ -73,22 +77,44 @@ def _draw_curves(options: argparse.Namespace) -> None:
             raise UserError("--difference compares runs: give two or more.")
     keys = dict.fromkeys(itertools.chain(*options.key))
     labels = {key: key.replace("val_", "validation ").replace("_", " ") for key in keys}
-    drawn, deviations, above = {}, {}, ""
+    drawn, deviations, above, notes = {}, {}, "", set()
     for key, label in labels.items():
-        found = curves(options.runs, key)
+        of_runs = found = curves(options.runs, key)
         of_seeds: dict[str, list[float]] = {}
         if options.over_seeds:
-            found, of_seeds = over_seeds(found, options.runs)
+            found, of_seeds = over_seeds(of_runs, options.runs)
         if options.difference:
             found, of_seeds = above_first(found, of_seeds)
             above = f" above that of {next(iter(found))}"
+            groups = seeds_of(of_runs, options.runs).values() if options.over_seeds else [[name] for name in of_runs]
+            notes.add(_about_differences([[of_runs[name] for name in own] for own in groups]))
         for name, curve in found.items():
             title = f"{name}, {label}" if len(labels) > 1 else name
             drawn[title] = curve
             if name in of_seeds:
                 deviations[title] = of_seeds[name]
     ylabel = " and ".join(labels.values()) + above + (_OVER_SEEDS if deviations else "")
-    plot_curves(drawn, options.output, ylabel=ylabel, log_scale=options.log_scale, deviations=deviations)
+    note = notes.pop() if len(notes) == 1 else None
+    plot_curves(drawn, options.output, ylabel=ylabel, title=note, log_scale=options.log_scale, deviations=deviations)
+
+
+def _about_differences(groups):
+    """What a picture of differences from the first curve says of the noise; None if there are larger ones.
+
+    Of several trainings each, their last steps are compared by Welch's test.
+    """
+    from keras_attn_zoo.evaluation.training_comparison import compare_trainings
+
+    first, *others = groups
+    if min(map(len, groups)) == 1:
+        return _ONE_TRAINING
+    for own in others:
+        curves = [dict(zip(*curve, strict=True)) for curve in (*first, *own)]
+        last = max(set.intersection(*map(set, curves)))
+        values = [curve[last] for curve in curves]
+        if compare_trainings(values[len(first) :], values[: len(first)]).p_value < 0.05:
+            return None
+    return _NO_CURVES_DIFFER if others else None
 
 
 def _add_by_length(parser: Parser) -> None:
@@ -144,7 +170,6 @@ def _draw_by_length(options: argparse.Namespace) -> None:
     from keras_attn_zoo.runs.curves import seeds_of, titles
     from keras_attn_zoo.studies.scores_by_length import (
         class_of,
-        interval,
         joined_bounds,
         length_classes,
         scores_by_length,
@@ -169,12 +194,7 @@ def _draw_by_length(options: argparse.Namespace) -> None:
     groups = seeds_of(texts, options.runs) if options.over_seeds else {title: [title] for title in texts}
     # Of each curve, for each class of length, the scores of its trainings.
     sampled = {shared: list(zip(*(scores[one] for one in own), strict=True)) for shared, own in groups.items()}
-    curves, deviations = {}, {}
-    for number, (title, classes) in enumerate(sampled.items()):
-        means, deviations[title] = map(list, zip(*map(interval, classes), strict=True))
-        # Bars stand beside each other.
-        aside = _BESIDE * (number - (len(sampled) - 1) / 2)
-        curves[title] = ([step + aside for step in range(len(classes))], means)
+    curves, deviations = _with_intervals({title: (range(len(one)), one) for title, one in sampled.items()})
     ticks: dict[float, str] = dict(enumerate(length_classes(bounds)))
     xlabel, note = f"{options.side} words", None
     first, *others = texts.values()
@@ -182,15 +202,28 @@ def _draw_by_length(options: argparse.Namespace) -> None:
         sizes = Counter(class_of(length, bounds) for length in first.lengths)
         ticks = {step: f"{name}\n({sizes[int(step)]})" for step, name in ticks.items()}
         xlabel += " (sentences)"
-        note = _WITHIN_NOISE if len(sampled) > 1 and not _differ(sampled.values()) else None
+        note = _NO_CLASSES_DIFFER if len(sampled) > 1 and not _differ(sampled.values()) else None
     over = "seeds and sentences" if len(groups) < len(texts) else "sentences"
-    ylabel = f"{key}, 95 % interval over {over}"
-    plot_curves(curves, options.output, ylabel, note, xlabel=xlabel, ticks=ticks, deviations=deviations)
+    ylabel = f"{key}{_INTERVAL} over {over}"
+    plot_curves(curves, options.output, ylabel, title=note, xlabel=xlabel, ticks=ticks, deviations=deviations)
+
+
+def _with_intervals(sampled):
+    """Curves and half the widths of their intervals, of steps and the scores of trainings at each."""
+    from keras_attn_zoo.studies.sampled_scores import interval
+
+    curves, deviations = {}, {}
+    for number, (title, (steps, trainings)) in enumerate(sampled.items()):
+        means, deviations[title] = map(list, zip(*map(interval, trainings), strict=True))
+        # Bars stand beside each other.
+        aside = _BESIDE * (number - (len(sampled) - 1) / 2)
+        curves[title] = ([step + aside for step in steps], means)
+    return curves, deviations
 
 
 def _differ(curves):
     """Whether two of several curves differ in any class of length."""
-    from keras_attn_zoo.studies.scores_by_length import differ
+    from keras_attn_zoo.studies.sampled_scores import differ
 
     pairs = itertools.combinations(curves, 2)
     return any(differ(*both) for pair in pairs for both in zip(*pair, strict=True))
@@ -215,28 +248,44 @@ def _add_top_k(parser: Parser) -> None:
 
 
 def _draw_top_k(options: argparse.Namespace) -> None:
+    from keras_attn_zoo.evaluation.text_scores import how_scored
     from keras_attn_zoo.runs.curves import LATENT, curves_over_top_k, curves_over_trained_top_k
+    from keras_attn_zoo.studies.sampled_scores import differ, sampled_score
     from keras_attn_zoo.studies.table import steady_translation_seconds
     from keras_attn_zoo.viewing.attention_pictures import plot_curves
 
     if options.key in _OF_TRAINING and not options.trained:
         raise UserError(f"{options.key} is measured in training: give --trained as well.")
 
-    def value(scores):
+    texts = set()
+
+    def value(run, name):
+        scores = run.read_scores()[name]
         if options.key == "seconds":
             return steady_translation_seconds(scores)
         if options.key in _OF_TRAINING:
             return scores["training"]["tokens_per_second"]
-        return scores["text"]["metrics"][METRICS[options.key]]["score"]
+        translations, references = run.read_translations(name)
+        texts.add(str(references))
+        return sampled_score(translations, *references, metric=METRICS[options.key], **how_scored(scores["text"]))
 
     draw = curves_over_trained_top_k if options.trained else curves_over_top_k
     curves, ticks = draw(options.runs, options.name, value)
     xlabel = f"source positions summed over in {'training' if options.trained else 'search'}"
-    ylabel = _OF_TOP_K.get(options.key, options.key)
+    ylabel, deviations, note = _OF_TOP_K.get(options.key, options.key), None, None
     if options.key == "speed-ratio":
         curves, baseline = _relative(curves, LATENT)
         ylabel = f"training speed of {baseline} / training speed"
-    plot_curves(curves, options.output, ylabel, xlabel=xlabel, ticks=ticks)
+    if texts:
+        ylabel += f"{_INTERVAL} over sentences"
+        # A level is one score.
+        points = {id(one): one for _, scores in curves.values() for one in scores}.values()
+        differing = any(differ([one], [other]) for one, other in itertools.combinations(points, 2))
+        note = None if differing or len(texts) > 1 or len(points) == 1 else _NO_POINTS_DIFFER
+        curves, deviations = _with_intervals(
+            {title: (steps, [[one] for one in scores]) for title, (steps, scores) in curves.items()}
+        )
+    plot_curves(curves, options.output, ylabel, title=note, xlabel=xlabel, ticks=ticks, deviations=deviations)
 
 
 def _relative(curves, latent):

@@ -159,14 +159,14 @@ def above_first(
 
 
 def curves_over_top_k(
-    folders: Collection[PathLike], name: str, value: Callable[[dict[str, Any]], float]
-) -> tuple[Curves, dict[float, int | str]]:
+    folders: Collection[PathLike], name: str, value: Callable[[RunFolder, str], Any]
+) -> tuple[dict[str, tuple[list[int], list[Any]]], dict[float, int | str]]:
     """Return a score of runs over the number of source positions summed over in search, for `plot_curves`.
 
     Args:
         folders: run folders of latent alignments, scored with several `search_top_k`.
         name: name of the test set; scores named `NAME-kK` are used.
-        value: function that takes a dict of scores and returns a number.
+        value: function of a run and the name of its scores that returns a number, or what becomes one.
 
     Returns:
         curves `{run: (steps, values)}` and ticks `{step: label}`; "all" comes after the largest count.
@@ -176,9 +176,13 @@ def curves_over_top_k(
     """
     found = {}
     for folder, title in zip(folders, titles(folders), strict=True):
-        every = RunFolder(folder).read_scores().items()
-        scores = [s for key, s in every if (found_k := WITH_TOP_K.fullmatch(key)) and found_k[1] == name]
-        found[title] = {s["search_top_k"]: value(s) for s in scores if s["search_top_k"] is not None}
+        run = RunFolder(folder)
+        own = {
+            key: scores["search_top_k"]
+            for key, scores in run.read_scores().items()
+            if (found_k := WITH_TOP_K.fullmatch(key)) and found_k[1] == name and scores["search_top_k"] is not None
+        }
+        found[title] = {count: value(run, key) for key, count in own.items()}
         if not found[title]:
             raise UserError(
                 f"{folder} was not scored with several --top-k: if it has a latent alignment, evaluate it with --top-k "
@@ -188,8 +192,8 @@ def curves_over_top_k(
 
 
 def curves_over_trained_top_k(
-    folders: Collection[PathLike], name: str, value: Callable[[dict[str, Any]], float]
-) -> tuple[Curves, dict[float, int | str]]:
+    folders: Collection[PathLike], name: str, value: Callable[[RunFolder, str], Any]
+) -> tuple[dict[str, tuple[list[int], list[Any]]], dict[float, int | str]]:
     """Return a score of runs over the number of source positions that each was trained with, for `plot_curves`.
 
     A latent alignment becomes a point, any other run a horizontal line. Arguments and results are otherwise those of
@@ -205,7 +209,7 @@ def curves_over_trained_top_k(
         if name not in scores:
             raise UserError(f"{folder} has not been scored on {name!r}: evaluate it first.")
         if not system.is_latent:
-            levels[title] = value(scores[name])
+            levels[title] = value(run, name)
             continue
         sizes = system.sizes
         count = sizes["top_k"] if sizes["marginalization"] == "top_k" else 0
@@ -214,7 +218,7 @@ def curves_over_trained_top_k(
                 f"two runs were trained with the same number of positions ({count or 'all'}), the second in {folder}: "
                 "give one run per number."
             )
-        latent[count] = value(scores[name])
+        latent[count] = value(run, name)
     if not latent:
         raise UserError("no run has a latent alignment, so there is nothing to draw: give one that does.")
     return _over_counts({LATENT: latent, **{one: dict.fromkeys(latent, x) for one, x in levels.items()}})

@@ -1,5 +1,6 @@
 """The results of a comparison as files: Markdown to read, LaTeX to print, CSV and JSON to go on with."""
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from keras_attn_zoo.studies.comparison import OF_SYSTEMS, Recipe, Run, run_name
 from keras_attn_zoo.studies.earlier_results import FILE, LEFT_OUT, RUNS, left_out_of, title_of
 from keras_attn_zoo.studies.table import COLUMNS, Result, number, results_table, spread_table
 from keras_attn_zoo.studies.tabular import csv_text
-from keras_attn_zoo.studies.text_names import text_name
+from keras_attn_zoo.studies.text_names import part_name, text_name
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.escapes import in_markdown
 from keras_attn_zoo.support.files import read_json, shown, write_json, write_text
@@ -74,7 +75,7 @@ def write_results(
         (one.folder.name, recipe.entries[of_run[one.folder.name].entry].system, RunFolder(one.folder).system())
         for one in results
     )
-    lines = [changes_line(_unnamed(changed, of_run)), in_markdown(_texts_line(results)), recipe.note]
+    lines = [changes_line(_unnamed(changed, of_run)), in_markdown(_texts_line(results, further)), recipe.note]
     markdown = "\n\n".join(filter(None, [*parts, *lines])) + "\n"
     write_text(out / "results.md", markdown)
     write_text(out / "results.tex", "\n\n".join(table.latex(title) for title, table in tables) + "\n")
@@ -91,13 +92,16 @@ def write_results(
     return markdown
 
 
-def _texts_line(results: Sequence[Result]) -> str:
-    """What the runs were trained on, if it is not the same for all, as far as its name says."""
+def _texts_line(results: Sequence[Result], further: Mapping[str, Sequence[Result]]) -> str:
+    """What the runs were trained and scored on, as far as its name says."""
     names: dict[str, list[str]] = {}
     for one in results:
         names.setdefault(text_name(RunFolder(one.folder).corpus()), []).append(one.folder.name)
     whose = "; ".join(f"{text} ({', '.join(runs)})" for text, runs in names.items())
-    return f"Trained on different texts: {whose}." if len(names) > 1 else ""
+    trained = f"different texts: {whose}" if len(names) > 1 else "".join(names)
+    every = itertools.chain(results, *further.values())
+    scored = (part_name(RunFolder(one.folder).corpus(), one.name, one.scores.get("origin")) for one in every)
+    return f"Trained on {trained}. Scored on {'; '.join(dict.fromkeys(scored))}."
 
 
 def _unnamed(changed: Changes, runs: Mapping[str, Run]) -> Changes:

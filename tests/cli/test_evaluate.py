@@ -76,7 +76,7 @@ def test_evaluate_counts_of_positions_one_row_each(
     assert "K applies to the search" in output and len(measured) == 1
     stored = ("evaluate", run.path, "--stored", "--name", "new-k2")
     refused("--stored translates nothing: leave out --top-k", *stored, "--top-k", 3)
-    curves, ticks = curves_over_top_k([run.path], "new", lambda scores: scores["search_top_k"])
+    curves, ticks = curves_over_top_k([run.path], "new", lambda run, name: run.read_scores()[name]["search_top_k"])
     assert ticks == {0: 2, 1: "all"} and curves == {"latent": ([0, 1], [2, 0])}
     picture = tmp_path / "k.png"
     plot = ("plot", "top-k", run.path, "--key", "seconds", "--output", picture)
@@ -89,11 +89,15 @@ def test_evaluate_counts_of_positions_one_row_each(
     write_json(other / "config.json", config)
     for folder, bleu in ((run.path, 30.0), (other, 20.0), (trained, 10.0)):
         RunFolder(folder).add_scores("drawn", {**run.read_scores()["new-k2"], "bleu": bleu})
-    curves, ticks = curves_over_trained_top_k([run.path, other, trained], "drawn", lambda scores: scores["bleu"])
+    curves, ticks = curves_over_trained_top_k(
+        [run.path, other, trained], "drawn", lambda run, name: run.read_scores()[name]["bleu"]
+    )
     assert ticks == {0: 2, 1: "all"}
     assert curves == {"latent alignment": ([0, 1], [20.0, 30.0]), "tiny": ([0, 1], [10.0, 10.0])}
     with pytest.raises(UserError, match="two runs were trained with the same number of positions"):
-        curves_over_trained_top_k([run.path, shutil.copytree(run.path, tmp_path / "again")], "drawn", lambda scores: 0)
+        curves_over_trained_top_k(
+            [run.path, shutil.copytree(run.path, tmp_path / "again")], "drawn", lambda run, name: 0
+        )
     plot = ("plot", "top-k", run.path, "--name", "new-k2", "--output", picture, "--key", "tokens/s")
     assert attn_zoo(*plot, "--trained")[0] == 0
     refused("give --trained", *plot)

@@ -41,6 +41,7 @@ def test_one_curve_for_all_seeds_of_a_system(attn_zoo, refused, tmp_path, monkey
     assert curves == {"a, 2 seeds": ([1, 2], [0.0, 0.0]), "b": above, "b-elsewhere": above}
     assert options["deviations"] == {"a, 2 seeds": pytest.approx([root, root])}
     assert options["ylabel"] == "loss above that of a, 2 seeds, mean ± standard deviation"
+    assert options["title"] == "trained once: two trainings of one system may differ as much"
     assert not options["log_scale"]
     assert attn_zoo("plot", "curves", *folders, "--key", "loss", "--log-scale", *output)[0] == 0
     assert seen.pop()[1]["log_scale"]
@@ -53,6 +54,55 @@ def test_one_curve_for_all_seeds_of_a_system(attn_zoo, refused, tmp_path, monkey
     line = ("plot", "curves", *folders[:2], "--key", "loss", *output)
     refused("have no step in common", *line, "--over-seeds")
     refused("a2 has no step in common with a: draw them without --difference", *line, "--difference")
+
+
+@pytest.mark.parametrize(
+    ("others", "title"),
+    [
+        # By 0.5 with a standard deviation of 0.1, three times; by Welch's test p is 0.004, and 0.06 for 0.2.
+        ((2.4, 2.5, 2.6), None),
+        ((2.1, 2.2, 2.3), "within the noise: in the end, no curve differs from the first, p < 0.05"),
+    ],
+)
+def test_differences_of_curves_within_the_noise_are_called_so(attn_zoo, tmp_path, monkeypatch, others, title):
+    """By the last step; before it, all differ."""
+    seen = []
+    monkeypatch.setattr(
+        "keras_attn_zoo.viewing.attention_pictures.plot_curves", lambda *given, **more: seen.append(more)
+    )
+    for system, last, losses in (("a", 6.0, (1.9, 2.0, 2.1)), ("b", 9.0, others)):
+        for seed, loss in enumerate(losses, start=1):
+            run = make_run(tmp_path / f"{system}{seed}")
+            run.config.write_text(json.dumps({"system": System(system, {}, seed=seed).to_dict(), "corpus": {}}))
+            rounds = [{"round": 1, "step": 1, "loss": last}, {"round": 2, "step": 2, "loss": loss}]
+            run.log.write_text("".join(json.dumps(one) + "\n" for one in rounds))
+    line = ("plot", "curves", *sorted(tmp_path.iterdir()), "--key", "loss", "--over-seeds", "--difference")
+    assert attn_zoo(*line, "--output", tmp_path / "c.png")[0] == 0
+    assert seen[0]["title"] == title
+
+
+def test_a_score_over_positions_has_intervals(attn_zoo, tmp_path, monkeypatch):
+    """Two numbers of positions with the same mistakes, and a level without any."""
+    seen = []
+    monkeypatch.setattr(
+        "keras_attn_zoo.viewing.attention_pictures.plot_curves", lambda *given, **more: seen.append((given, more))
+    )
+    latent = {"output": "latent"}
+    places = {"all": latent, "two": {**latent, "marginalization": "top_k", "top_k": 2}, "plain": {}}
+    half_wrong = [*WRONG[:15], *REFERENCES[15:]]
+    for name, place in places.items():
+        run = make_run(tmp_path / name, translations=REFERENCES if name == "plain" else half_wrong)
+        run.config.write_text(json.dumps({"system": System(name, place).to_dict(), "corpus": {}}))
+    line = ["plot", "top-k", "--trained", "--output", tmp_path / "k.png"]
+    for names, title in ((places, None), (["all", "two"], "within the noise: no two points differ, p < 0.05")):
+        assert attn_zoo(*line, *(tmp_path / name for name in names))[0] == 0
+        ((curves, _, ylabel), more) = seen.pop()
+        assert ylabel == "BLEU, 95 % interval over sentences" and more["title"] == title
+    assert attn_zoo(*line, *(tmp_path / name for name in places))[0] == 0
+    ((curves, *_), more) = seen.pop()
+    assert curves["plain"][1] == pytest.approx([100, 100]) and more["deviations"]["plain"] == pytest.approx([0, 0])
+    first, second = more["deviations"]["latent alignment"]
+    assert first == second and 2 < first < 15
 
 
 def test_a_score_by_length_has_intervals_and_no_small_class(attn_zoo, tmp_path, monkeypatch):
@@ -70,22 +120,22 @@ def test_a_score_by_length_has_intervals_and_no_small_class(attn_zoo, tmp_path, 
         run.config.write_text(json.dumps({"system": system, "corpus": {}}))
     line = ["plot", "by-length", "--side", "target", "--bounds", 3, 7, 8, 20, "--output", tmp_path / "l.png"]
     assert attn_zoo(*line, *(tmp_path / name for name in texts))[0] == 0
-    ((curves, _, ylabel, note), more) = seen.pop()
+    ((curves, _, ylabel), more) = seen.pop()
     assert more["ticks"] == {0: "≤7\n(30)", 1: ">7\n(30)"} and more["xlabel"] == "target words (sentences)"
     (steps, right), (_, wrong) = curves["a"], curves["a2"]
-    assert right == pytest.approx([100, 100]) and max(wrong) < 90 and note is None
+    assert right == pytest.approx([100, 100]) and max(wrong) < 90 and more["title"] is None
     assert more["deviations"]["a"] == pytest.approx([0, 0]) and ylabel == "BLEU, 95 % interval over sentences"
     # Beside each other, around the class.
     assert [one[0][1] for one in curves.values()] == pytest.approx([0.94, 1, 1.06]) and steps[0] == pytest.approx(-0.06)
     assert attn_zoo(*line, "--over-seeds", *(tmp_path / name for name in texts))[0] == 0
-    ((curves, _, ylabel, note), more) = seen.pop()
+    ((curves, _, ylabel), more) = seen.pop()
     assert list(curves) == ["a, 2 seeds", "b"] and ylabel == "BLEU, 95 % interval over seeds and sentences"
     assert curves["a, 2 seeds"][1] == pytest.approx([(one + two) / 2 for one, two in zip(right, wrong, strict=True)])
     # Student's quantile for one degree of freedom, as all sentences of a training are alike.
     half = 12.706 * abs(right[0] - wrong[0]) / 2
     assert more["deviations"]["a, 2 seeds"][0] == pytest.approx(half, rel=1e-3)
     assert attn_zoo(*line, *(tmp_path / name for name in ("a2", "b")))[0] == 0
-    assert seen.pop()[0][3] == "within the noise: in no class of length do two systems differ, p < 0.05"
+    assert seen.pop()[1]["title"] == "within the noise: in no class of length do two systems differ, p < 0.05"
 
 
 def test_how_many_times_faster_the_run_without_a_latent_alignment_is_trained(attn_zoo, refused, tmp_path, monkeypatch):

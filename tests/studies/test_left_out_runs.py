@@ -167,7 +167,7 @@ def test_results_name_the_texts_if_there_are_several(tmp_path):
         run.config.write_text(json.dumps({**config, "corpus": description}))
         runs.append(Run(name, name, run.system(), {}))
     recipe = Recipe("A paper", ENTRIES, ("base",))
-    said = "Trained on different texts: one de→en (base); two de→en (new)."
+    said = "Trained on different texts: one de→en (base); two de→en (new). "
     for some in (runs, runs[:1]):
         results = read_results([tmp_path / one.name for one in some])
         assert (said in write_results(tmp_path, recipe, some, results)) == (len(some) == 2)
@@ -206,7 +206,7 @@ def test_the_name_of_another_text_is_no_number_of_positions(tmp_path):
     run = make_run(tmp_path / "base", names=("test-k6", "test-kde", "test-kde-k3"))
     for name, count in (("test-k6", 6), ("test-kde", 4), ("test-kde-k3", 3)):
         run.add_scores(name, {**run.read_scores()[name], "search_top_k": count})
-    curves, ticks = curves_over_top_k([run.path], "test", lambda scores: scores["search_top_k"])
+    curves, ticks = curves_over_top_k([run.path], "test", lambda run, name: run.read_scores()[name]["search_top_k"])
     assert list(ticks.values()) == [6] and len(curves) == 1
 
 

@@ -47,8 +47,14 @@ def written(trained, tmp_path):
 def test_mean_and_spread_over_seeds(written):
     folder, text = written
     assert (folder / "results.md").read_text("utf-8") == text
-    title, _, _, spread, about, note = text.rstrip("\n").split("\n\n")
-    assert (title, about, note) == ("# Two % systems", "- mean ± standard deviation over seeds", "A note.")
+    title, _, _, spread, *notes = text.rstrip("\n").split("\n\n")
+    assert title == "# Two % systems"
+    # The test text was held out.
+    assert notes == [
+        "- mean ± standard deviation over seeds",
+        "Trained on a, b. Scored on a, b, test.",
+        "A note.",
+    ]
     heads, *lines = table_rows(spread)
     found = {cells[0]: dict(zip(heads, cells, strict=True)) for cells in lines}
     assert list(found) == ["tiny", "other"]
@@ -99,4 +105,4 @@ def test_settings_from_the_command_line_are_named_and_those_of_a_grid_are_not(tr
     shutil.copytree(trained, tmp_path / runs[0].name)
     results = read_results([tmp_path / runs[0].name])
     text = write_results(tmp_path, Recipe("One", entries, ("tiny",), note="A note."), runs, results)
-    assert text.endswith("\n\nSettings changed: beams=2 (5).\n\nA note.\n")
+    assert "\n\nSettings changed: beams=2 (5).\n\nTrained on" in text

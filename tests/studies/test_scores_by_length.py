@@ -11,11 +11,9 @@ import sacrebleu
 from keras_attn_zoo.evaluation.training_comparison import resampled_scores
 from keras_attn_zoo.runs import search_time as module
 from keras_attn_zoo.runs.search_time import translation_speed
+from keras_attn_zoo.studies.sampled_scores import SampledScore, differ, interval
 from keras_attn_zoo.studies.scores_by_length import (
-    SampledScore,
     class_of,
-    differ,
-    interval,
     joined_bounds,
     length_classes,
     scores_by_length,
