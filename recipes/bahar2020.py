@@ -67,7 +67,7 @@ How the paper is read:
 - The plain RNN has a maxout readout, like Bahdanau's; a latent one has the lexicon, which uses the state directly.
 - The RNN's lexicon sees the decoder state after the context is fed in; equation 12 has the previous state.
 - Search uses twelve beams, as in the paper, and a length penalty of 1.0, which the paper does not mention.
-- Figure 3's speed ratio is the Transformer's target tokens/s in training, without compilation, over the latent one's.
+- Figure 3's speed ratio is the Transformer's target tokens/s over the latent one's, in a timing pass (`--time`).
 - BLEU is sacrebleu's with the paper's tokeniser, 13a; for `--pair en-zh`, with zh unless `--tokenize` names another.
 - TER is case-sensitive and normalised in the tables, like the paper's; in `results.md`, it is not normalised.
 """

@@ -51,6 +51,19 @@ def copy_run(run, folder, system):
     return copy
 
 
+def make_timing(run, seconds=2.0, precision="float32", **more):
+    """What a timing pass might have found of a run; a step takes some seconds, the translation 7."""
+    timing = {
+        **{"started": "2026-01-01T00:00:00+00:00", "systems": ["base", "new"], "rounds": 5, "step_seconds": seconds},
+        **{"shapes": {"8x8": {"seconds": seconds, "share": 1.0}}, "tokens_per_second": 100.0 / seconds},
+        **{"translation_seconds": 1.4, "sentences": 6, "test_sentences": 30, "machine": "m", "cores": 2},
+        **{"cores_used": 1.0, "backend": "torch", "precision": precision, "used_by_others": 0.01},
+        **{"beside_other_work": False, **more},
+    }
+    run.timing.write_text(json.dumps(timing))
+    return run
+
+
 def translate_as(run, lines, name="test"):
     """Give a run other translations, as if it had been scored on these."""
     run.hypotheses(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -65,12 +78,11 @@ def repeat_text(run, times, text="test"):
 
 
 def make_run(folder, bleu=30.0, ter=50.0, translations=WRONG, steps=40, names=("test",), references=REFERENCES, **more):
-    """A scored run; a step takes 80 / `steps` seconds."""
+    """A scored run."""
     run = RunFolder(folder)
     metrics = {name: {"score": score, "signature": name} for name, score in (("bleu", bleu), ("ter", ter))}
     times = {"translation_seconds": 9.0, "translation_compilation_seconds": 2.0}
     training = {"steps": steps, "seconds": 100.0, "compilation_seconds": 20.0, "tokens_per_second": 1.0}
-    training["steps_per_second"] = steps / 80
     scores = {
         **{"sentences": len(references), "beams": 2, "length_penalty": 1.0, "search_top_k": None, "parameters": 9},
         **{"text": {"metrics": metrics}, "training": {**training, "environment": "torch"}, **times, **more},

@@ -14,6 +14,7 @@ from keras_attn_zoo.cli import (
     export,
     presets,
     systems,
+    time,
     train,
     translate,
 )
@@ -23,7 +24,7 @@ from keras_attn_zoo.cli.plot import PICTURES
 
 COMMANDS = [
     module.COMMAND
-    for module in (demo, presets, corpora, systems, train, compare, translate, explore, evaluate, align, export)
+    for module in (demo, presets, corpora, systems, train, compare, time, translate, explore, evaluate, align, export)
 ]
 
 

@@ -154,7 +154,8 @@ def _is_of(out, file, line, runs):
     wanted = _origin(line, runs)
     if kind_of(out / file) != "file" or _drawn_of(out).get(file, wanted) != wanted:
         return False
-    return all((out / file).stat().st_mtime_ns >= run.scores.stat().st_mtime_ns for run in runs)
+    sources = (one for run in runs for one in (run.scores, run.timing) if kind_of(one) is not None)
+    return all((out / file).stat().st_mtime_ns >= one.stat().st_mtime_ns for one in sources)
 
 
 def _pair(folder):

@@ -19,6 +19,7 @@ from keras_attn_zoo.cli.options import (
 from keras_attn_zoo.cli.parser import Parser, typed
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.tasks import METRICS, first_heading
+from keras_attn_zoo.runs.timing_data import BESIDE_OTHER_WORK, timed_together
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.setting_types import Whole
 
@@ -33,7 +34,7 @@ _NO_CURVES_DIFFER = "within the noise: in the end, no curve differs from the fir
 _ONE_TRAINING = "trained once: two trainings of one system may differ as much"
 # How far curves are moved from each other, as a part of what is between two classes.
 _BESIDE = 0.06
-# Measured in training.
+# Of training, as `attn-zoo time` found it.
 _OF_TRAINING = ("tokens/s", "speed-ratio")
 
 
@@ -235,8 +236,9 @@ def _add_top_k(parser: Parser) -> None:
         "--key",
         default="BLEU",
         choices=("BLEU", "chrF", "TER", "seconds", *_OF_TRAINING),
-        help="figure to draw: a score, translation time in seconds, training speed in tokens/s, or speed-ratio, "
-        "how many times faster a run without a latent alignment is trained (default: BLEU)",
+        help="figure to draw: a score, translation time in seconds as scored, training speed in tokens/s as `attn-zoo "
+        "time` found it, or speed-ratio, how many times faster a run without a latent alignment is trained (default: "
+        "BLEU)",
     )
     parser.add_argument(
         "--trained",
@@ -258,13 +260,14 @@ def _draw_top_k(options: argparse.Namespace) -> None:
         raise UserError(f"{options.key} is measured in training: give --trained as well.")
 
     texts = set()
+    timings = _read_timings(options.runs) if options.key in _OF_TRAINING else {}
 
     def value(run, name):
         scores = run.read_scores()[name]
         if options.key == "seconds":
             return steady_translation_seconds(scores)
         if options.key in _OF_TRAINING:
-            return scores["training"]["tokens_per_second"]
+            return timings[run.path]["tokens_per_second"]
         translations, references = run.read_translations(name)
         texts.add(str(references))
         return sampled_score(translations, *references, metric=METRICS[options.key], **how_scored(scores["text"]))
@@ -276,6 +279,8 @@ def _draw_top_k(options: argparse.Namespace) -> None:
     if options.key == "speed-ratio":
         curves, baseline = _relative(curves, LATENT)
         ylabel = f"training speed of {baseline} / training speed"
+    if any(one["beside_other_work"] for one in timings.values()):
+        ylabel += f" ({BESIDE_OTHER_WORK})"
     if texts:
         ylabel += f"{_INTERVAL} over sentences"
         # A level is one score.
@@ -286,6 +291,16 @@ def _draw_top_k(options: argparse.Namespace) -> None:
             {title: (steps, [[one] for one in scores]) for title, (steps, scores) in curves.items()}
         )
     plot_curves(curves, options.output, ylabel, title=note, xlabel=xlabel, ticks=ticks, deviations=deviations)
+
+
+def _read_timings(folders):
+    """What a pass found of runs that took turns in it."""
+    found = {}
+    for run in map(RunFolder, folders):
+        found[run.path] = run.read_timing()
+        if found[run.path] is None or not timed_together([found[run.path], *found.values()]):
+            raise UserError(f"{run.path} was not timed together with the others: `attn-zoo time` times them in turn.")
+    return found
 
 
 def _relative(curves, latent):

@@ -49,7 +49,8 @@ from keras_attn_zoo.corpora.corpus import Corpus
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.settings import SMALLEST_VOCABULARY
 from keras_attn_zoo.runs.system import SETTINGS, System
-from keras_attn_zoo.studies.comparison import Recipe, Run, expand, parse_grid
+from keras_attn_zoo.runs.timing_data import timed_together
+from keras_attn_zoo.studies.comparison import Recipe, Run, expand, parse_grid, run_name
 from keras_attn_zoo.studies.paper_tables import bleu_percents, measures_of, systems_of
 from keras_attn_zoo.studies.scales import SCALES
 from keras_attn_zoo.support.errors import UserError, choice
@@ -115,6 +116,12 @@ def add_comparison_arguments(
     parser.add_argument(
         "--table-only", action="store_true", help="write the table of the existing runs without training"
     )
+    parser.add_argument(
+        "--time",
+        action="store_true",
+        help="then time the first seed of each system in turn, for what tables have of times, as `attn-zoo time` does; "
+        "needs an idle machine",
+    )
     add_significance_argument(parser)
     if tasks:
         add_task_argument(parser, tasks, OF_A_RUN)
@@ -159,12 +166,15 @@ def own_backend(options: argparse.Namespace) -> str | None:
 
 def checked_comparison(recipe: Recipe, options: argparse.Namespace) -> tuple[Recipe, list[Run]]:
     """Return the comparison that the options ask for, and its runs, checked as far as is possible without the text."""
+    from keras_attn_zoo.devices import current
     from keras_attn_zoo.studies.earlier_results import scale_of
     from keras_attn_zoo.studies.measures import check_measures
     from keras_attn_zoo.studies.result_files import check_folder
 
     if options.plan:
-        refuse(options, "--plan trains nothing", table_only=False)
+        refuse(options, "--plan trains nothing", table_only=False, time=False)
+    if options.time and current() is not None:
+        raise UserError("--time times one device: leave it out, and time the runs afterwards with `attn-zoo time`.")
     if options.table_only:
         refuse(options, "--table-only scores nothing", tokenize=None, lowercase=False, more_test=[])
     if options.table_only and options.scale is None:
@@ -185,12 +195,12 @@ def checked_comparison(recipe: Recipe, options: argparse.Namespace) -> tuple[Rec
 def run_comparison(recipe: Recipe, options: argparse.Namespace) -> float:
     """Train what is not yet trained, score what is not yet scored, and write the tables.
 
-    A run that fails stops no other. With `--plan`, say what would be done, and return how many seconds it would take;
-    NaN if the text is yet to be downloaded.
+    A run that fails stops no other, and neither does a timing pass. With `--plan`, say what would be done, and return
+    how many seconds it would take; NaN if the text is yet to be downloaded.
 
     Raises:
         UserError: what is wrong with any run, before the first one is trained; names and reasons of the runs that
-            failed, after all others.
+            failed, after all others; why they were not timed.
     """
     recipe, runs = checked_comparison(recipe, options)
     out = folder_of_runs(recipe, options)
@@ -203,7 +213,9 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> float:
     if not options.table_only:
         corpus, texts = _checked_text(recipe, runs, options, out)
         failed = _train(recipe, runs, options, out, scoring, corpus, texts)
-    tables = _write_tables(recipe, [run for run in runs if run.name not in failed], options, out, anyway=not failed)
+    whole = [run for run in runs if run.name not in failed]
+    untimed = _time(whole, out) if options.time else ""
+    tables = _write_tables(recipe, whole, options, out, anyway=not failed)
     draw_pictures(recipe, runs if tables is None else tables[-1], out, options.max_tokens, corpus)
     if tables is not None:
         from keras_attn_zoo.studies.paper_page import write_page
@@ -215,6 +227,8 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> float:
     if failed:
         reasons = "; ".join(f"{name} ({why.rstrip('.')})" for name, why in failed.items())
         raise UserError(f"{len(failed)} of {len(runs)} runs failed: {reasons}.")
+    if untimed:
+        raise UserError(f"the runs were not timed: {untimed}")
     return 0.0
 
 
@@ -382,6 +396,37 @@ def _train(recipe, runs, options, out, scoring, corpus, texts):
         except Exception as error:
             failed[run.name] = format_failure(run.name, error)
     return failed
+
+
+def _time(runs, out):
+    """Time the first seed of each system and point of the grid that is trained; return why that failed, if it did."""
+    from keras_attn_zoo.runs.timing_pass import time_runs
+
+    first: dict[str, Path] = {}
+    for run in runs:
+        if kind_of(RunFolder(out / run.name).best) is not None:
+            point = {key: value for key, value in run.point.items() if key != "seed"}
+            first.setdefault(run_name(run.entry, point), out / run.name)
+    folders = list(first.values())
+    try:
+        if folders and not _are_timed(folders):
+            time_runs(folders)
+    except Exception as error:
+        return format_failure("the timing pass", error)
+    return ""
+
+
+def _are_timed(folders):
+    """Whether an earlier call timed these runs as they are, in a pass of their own that nothing disturbed."""
+    found = []
+    for folder in folders:
+        with contextlib.suppress(UserError):
+            found.append(RunFolder(folder).read_timing())
+    names = [folder.name for folder in folders]
+    return len(found) == len(names) and all(
+        one is not None and not one["beside_other_work"] and one["systems"] == names and timed_together([one, found[0]])
+        for one in found
+    )
 
 
 def _more_texts(recipe, run, options, texts):

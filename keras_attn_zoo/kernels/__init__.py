@@ -31,7 +31,7 @@ from keras_attn_zoo.kernels.portable.noise import dropout
 from keras_attn_zoo.kernels.portable.search_steps import chunk_sizes, parallel_batches, top_k
 from keras_attn_zoo.kernels.portable.sparse_normalizers import entmax15, sparsemax
 from keras_attn_zoo.kernels.portable.updates import AdamStep, adam, is_replica
-from keras_attn_zoo.kernels.processor import is_faster_in_bfloat16
+from keras_attn_zoo.kernels.processor import is_faster_in_bfloat16, processor_name
 from keras_attn_zoo.kernels.written_gradients import recomputed
 
 __all__ = [
@@ -66,6 +66,7 @@ __all__ = [
     "pair_recurrence",
     "parallel_batches",
     "preparation",
+    "processor_name",
     "recomputed",
     "rows",
     "scan",

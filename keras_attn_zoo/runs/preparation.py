@@ -23,12 +23,13 @@ from keras_attn_zoo.evaluation.text_scores import check_tokenizer
 from keras_attn_zoo.runs.memory import check_memory
 from keras_attn_zoo.runs.outline import body_arguments, outline
 from keras_attn_zoo.runs.precision import policy
+from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.settings import SMALLEST_VOCABULARY, DataSettings, TrainingSettings
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.runs.tasks import check_task
 from keras_attn_zoo.support.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import PathLike, kind_of, remove_partials
+from keras_attn_zoo.support.files import PathLike, kind_of, remove_partials, shown
 from keras_attn_zoo.support.locks import locked
 from keras_attn_zoo.support.messages import progress_bar
 from keras_attn_zoo.training.adam import Adam
@@ -217,10 +218,35 @@ def encoded_training_text(folder: PathLike, key: str, settings: DataSettings) ->
     return EncodedCorpus(Path(folder) / key / _cache_name("train", settings))
 
 
+def training_text_of(run: RunFolder) -> EncodedCorpus | SampledCorpus:
+    """Open the encoded training text of a run, which is in its folder or beside it.
+
+    Raises:
+        UserError: it is not there, or is damaged.
+    """
+    key, settings = str(run.corpus().get("fingerprint")), run.system().data
+    places = [run.path / "data", run.path.absolute().parent / "data"]
+    place = next((one for one in places if kind_of(one / key) == "folder"), None)
+    if place is None:
+        raise UserError(
+            f"{shown(run.path)} has no encoded training text, in its folder data or in one beside it: repeat the "
+            "command that trained it, which encodes the text again."
+        )
+    text = encoded_training_text(place, key, settings)
+    if settings.subword_sampling_nbest is None:
+        return text
+    return SampledCorpus(place / key / _sampled_name(settings), text, settings.subword_sampling_alpha)
+
+
 def _cache_name(text, settings):
     """The name of the folder of an encoded text, by the lengths of its sentences."""
     cut = () if settings.truncation == UNCUT else dataclasses.astuple(settings.truncation)
     return "-".join(map(str, (text, settings.max_tokens, *cut)))
+
+
+def _sampled_name(settings):
+    """The name of the folder of the segmentations that each epoch draws of."""
+    return f"{_cache_name('train', settings)}-best-{settings.subword_sampling_nbest}"
 
 
 def _truecasers(place, cases):
@@ -231,7 +257,7 @@ def _sampled(place, train, pairs, subwords, settings):
     _LOG.info("segmenting the training text in %d ways", settings.subword_sampling_nbest)
     with progress_bar("segmenting the training text", unit="pair") as show:
         return build_sampled_corpus(
-            place / f"{_cache_name('train', settings)}-best-{settings.subword_sampling_nbest}",
+            place / _sampled_name(settings),
             train,
             pairs,
             *subwords,
@@ -243,14 +269,14 @@ def _sampled(place, train, pairs, subwords, settings):
         )
 
 
-def training_batches(system: System, data: PreparedData) -> TranslationBatches:
-    """Return the batches that a system is trained on."""
+def training_batches(system: System, text: EncodedCorpus | SampledCorpus) -> TranslationBatches:
+    """Return the batches that a system is trained on, of its encoded training text."""
     training, teacher_forcing = system.training, None
     if training.samples_tokens:
         begin, end = training.teacher_forcing, training.teacher_forcing_end
         teacher_forcing = TeacherForcing(begin, end, training.teacher_forcing_steps)
     return TranslationBatches(
-        data.train,
+        text,
         tokens_per_batch=system.data.tokens_per_batch,
         sentences_per_batch=system.data.sentences_per_batch,
         seed=system.seed,

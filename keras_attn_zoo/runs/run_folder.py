@@ -16,6 +16,7 @@ from keras_attn_zoo.corpora.relocated_corpus import other_reading, other_text
 from keras_attn_zoo.data.text_files import read_columns, read_lines
 from keras_attn_zoo.runs.score_data import are_scores, finite
 from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.runs.timing_data import is_timing
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import (
     PathLike,
@@ -71,6 +72,7 @@ class RunFolder:
     sentence_sums/     what scores are ratios of, one file per test set
     pictures/          attention of sentences, curves
     scores.json        all scores, with signatures and times
+    timing.json        times of training steps and of a translation, from a pass of their own
     ```
 
     Args:
@@ -90,6 +92,7 @@ class RunFolder:
         self.state = self.path / "state.npz"
         self.best = self.path / "best"
         self.scores = self.path / "scores.json"
+        self.timing = self.path / "timing.json"
 
     @property
     def holds_run(self) -> bool:
@@ -280,6 +283,16 @@ class RunFolder:
         if not are_scores(scores):
             raise UserError(f"{shown(self.scores)} is damaged: it holds something other than scores. Remove the file.")
         return scores
+
+    def read_timing(self) -> dict[str, Any] | None:
+        """Return what a timing pass found, None if there was none; raise if the file is damaged."""
+        if kind_of(self.timing) is None:
+            return None
+        self.check_links()
+        timing = read_json(self.timing)
+        if not is_timing(timing):
+            raise UserError(f"{shown(self.timing)} is damaged: it holds something other than times. Remove the file.")
+        return timing
 
     def add_scores(self, name: str, scores: dict[str, Any]) -> None:
         """Add the scores of a test set, replacing earlier ones of that name, see `check_name`."""

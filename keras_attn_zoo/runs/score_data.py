@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 # The scores that tables and pictures read. In a dict, `...` is any name, and a name with a question mark is optional.
-_NUMBER, _MAYBE = (int, float), (int, float, type(None))
+NUMBER, _MAYBE = (int, float), (int, float, type(None))
 # No number of a run is, and none is negative; statistics and pictures cannot compute with such.
 _TOO_LARGE = 1e100
 _SCORES = {
     "sentences": int,
     "beams": int,
-    "length_penalty": _NUMBER,
+    "length_penalty": NUMBER,
     "search_top_k": (int, type(None)),
     "text": {
-        "metrics": {...: {"score": _NUMBER, "signature": str}},
+        "metrics": {...: {"score": NUMBER, "signature": str}},
         "tokenize?": str,
         "lowercase?": bool,
         "references?": int,
@@ -23,12 +23,12 @@ _SCORES = {
     "accuracy?": _MAYBE,
     "alignment?": {...: _MAYBE},
     "free_running?": {...: _MAYBE},
-    "translation_seconds": _NUMBER,
-    "translation_compilation_seconds": _NUMBER,
+    "translation_seconds": NUMBER,
+    "translation_compilation_seconds": NUMBER,
     "training": {
         "steps": int,
-        "seconds": _NUMBER,
-        "compilation_seconds": _NUMBER,
+        "seconds": NUMBER,
+        "compilation_seconds": NUMBER,
         "tokens_per_second": _MAYBE,
         "environment": str,
         "precision?": str,
@@ -43,21 +43,21 @@ _SCORES = {
 
 def are_scores(value: Any) -> bool:
     """Return whether plain data is the scores of a run by name, as its folder keeps them."""
-    fitting = isinstance(value, dict) and all(_fits(one, _SCORES) for one in value.values())
+    fitting = isinstance(value, dict) and all(fits(one, _SCORES) for one in value.values())
     return fitting and all(one["text"]["metrics"] for one in value.values())
 
 
-def _fits(value, shape):
-    """Whether plain data has the given shape; extra entries are ignored."""
+def fits(value: Any, shape: Any) -> bool:
+    """Return whether plain data has the given shape; extra entries are ignored."""
     if not isinstance(shape, dict):
         possible = not isinstance(value, (int, float)) or 0 <= value < _TOO_LARGE
         return isinstance(value, shape) and isinstance(value, bool) == (shape is bool) and possible
     if not isinstance(value, dict):
         return False
     if ... in shape:
-        return all(_fits(one, shape[...]) for one in value.values())
+        return all(fits(one, shape[...]) for one in value.values())
     return all(
-        _fits(value[name.rstrip("?")], one) if name.rstrip("?") in value else name.endswith("?")
+        fits(value[name.rstrip("?")], one) if name.rstrip("?") in value else name.endswith("?")
         for name, one in shape.items()
     )
 

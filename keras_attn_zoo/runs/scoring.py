@@ -218,7 +218,7 @@ def _scores_of_references(translator, system, encoded, text, path):
 def training_summary(run: RunFolder) -> dict[str, Any]:
     """Return steps, rounds and wall time of a run's training, from its log; compilation is counted separately.
 
-    Speeds are by the median time for each shape of batch.
+    Tokens per second are by the median time for each shape of batch.
     """
     lines = read_log(run.log)
     steps = [line for line in lines if "shape" in line]
@@ -232,7 +232,6 @@ def training_summary(run: RunFolder) -> dict[str, Any]:
         "seconds": clock.total,
         "compilation_seconds": clock.compilation,
         "tokens_per_second": tokens / clock.usual if clock.usual else None,
-        "steps_per_second": len(steps) / clock.usual if clock.usual else None,
         "environment": run.backend(),
         "precision": run.system().precision,
     }

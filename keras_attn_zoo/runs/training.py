@@ -281,7 +281,7 @@ def check_training(system: System, data: PreparedData) -> tuple[TranslationBatch
     Raises:
         UserError: a training that is too short for its schedule, or for the layers that it adds one by one.
     """
-    batches = training_batches(system, data)
+    batches = training_batches(system, data.train)
     steps = planned_steps(system.training, batches)
     check_schedule(system.training, steps)
     rounds = _rounds(batches, steps)

@@ -1,4 +1,4 @@
-"""What the tables of papers show of a run: from its scores, its log and its translations."""
+"""What the tables of papers show of a run: from its scores, its log, its translations and its timing pass."""
 
 import dataclasses
 import functools
@@ -12,8 +12,9 @@ from keras_attn_zoo.evaluation.multi_bleu import MultiBLEU, require_moses
 from keras_attn_zoo.evaluation.text_scores import NORMALIZED_TER, bleu_key, how_scored, score_text
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.tasks import METRICS
+from keras_attn_zoo.runs.timing_data import timed_together, translation_seconds
 from keras_attn_zoo.studies.paper_tables import BLEU_AFTER
-from keras_attn_zoo.studies.table import COLUMNS, steady_translation_seconds
+from keras_attn_zoo.studies.table import COLUMNS
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import kind_of
 from keras_attn_zoo.training.run_log import read_log
@@ -31,14 +32,14 @@ class Scored:
         run: its folder.
         split: name of the scores.
         scores: what `score_run` found.
-        baseline: scores of the baseline's run under the same name, or None.
+        baseline: folder of the baseline's run, or None.
         pair: its language pair, such as "en-de", or None.
     """
 
     run: RunFolder
     split: str
     scores: dict[str, Any]
-    baseline: dict[str, Any] | None = None
+    baseline: RunFolder | None = None
     pair: str | None = None
 
     @functools.cached_property
@@ -65,6 +66,7 @@ class Measure:
         sign: 1 if a higher number is better, -1 if a lower one.
         note: what has to be known of it; see `note_of`.
         large: whether it is a count of the training text, the same for each system, and is shown as "5.9M".
+        timed: whether it is read from timing passes.
         part: "train" or "valid" if it is of this text, whatever scores it stands beside; empty for that of the scores.
     """
 
@@ -80,6 +82,7 @@ class Measure:
     sign: int = 1
     note: str = ""
     large: bool = False
+    timed: bool = False
     part: str = ""
 
 
@@ -147,29 +150,29 @@ def _scored_again(one, metric, **how):
     return score_text(translations, first, metric, more_references=more, **how)[metric].score
 
 
-def _steps_per_second(scores):
-    return scores["training"]["steps_per_second"]
+def _of_timing(value, **options):
+    """A time, from the timing pass that a run was a part of: a function of what it found, and of the `Scored`."""
+
+    def number(one):
+        timing = one.run.read_timing()
+        if timing is None:
+            raise ValueError("the run was not timed")
+        return value(timing, one)
+
+    return Measure(number, sign=-1, seeded=False, margin=0.0, timed=True, **options)
 
 
-def _relative_time(scores, baseline):
-    ours, its = ({**one["training"]} for one in (scores, baseline))
-    if any(ours.get(key) != its.get(key) for key in ("environment", "precision")):
-        raise ValueError("the baseline was trained under another backend, or in another precision")
-    return _steps_per_second(baseline) / _steps_per_second(scores)
+def _relative_time(timing, one):
+    other = one.baseline and one.baseline.read_timing()
+    if not other or not timed_together([timing, other]) or timing["precision"] != other["precision"]:
+        raise ValueError("the baseline was not timed in the same pass, or in another precision")
+    return timing["step_seconds"] / other["step_seconds"]
 
 
-def _training_seconds(scores):
-    training = scores["training"]
-    if not training["steps"]:
-        raise ValueError("the log has no steps")
-    return training["seconds"] - training["compilation_seconds"]
-
-
-def _translation_seconds(scores):
-    seconds = steady_translation_seconds(scores)
-    if not seconds:
-        raise ValueError("the translation was not timed")
-    return seconds
+def _translation_seconds(timing, one):
+    if one.split != "test":
+        raise ValueError("another text than the test text is not timed")
+    return translation_seconds(timing)
 
 
 def _percent(ratio):
@@ -185,6 +188,7 @@ def _aer(key):
 _ALMOST = 0.05
 _FREE = "free-running: the decoder is fed its own predictions"
 _ROUND = "lowest, highest: of all rounds of training"
+_TIMED = "from a timing pass: systems in turn, compilation apart"
 _OF_TEXT = "words: subwords of the training text; vocabularies: how many different ones occur in it"
 MEASURES = {
     "BLEU": _of_scores("BLEU", test=("bleu", None)),
@@ -226,18 +230,21 @@ MEASURES = {
     "AER": _aer("aer_without_full_stop"),
     "AER, all layers": _aer("all_layers_aer_without_full_stop"),
     "parameters": _of_scores("parameters", unit=" M", seeded=False, margin=0.0, sign=-1, part="train"),
-    "training time": Measure(
-        lambda one: _training_seconds(one.scores), digits=0, sign=-1, seeded=False, margin=0.0, part="train"
-    ),
-    "translation time": Measure(lambda one: _translation_seconds(one.scores), sign=-1, seeded=False, margin=0.0),
-    "training time of a step, relative": Measure(
-        lambda one: _relative_time(one.scores, one.baseline),
-        unit="x",
-        sign=-1,
-        seeded=False,
-        margin=0.0,
+    "training time": _of_timing(
+        lambda timing, one: timing["step_seconds"] * one.scores["training"]["steps"],
+        digits=0,
         part="train",
-        note="training time: of a step, the median for each shape of batch, relative to the baseline's",
+        note=f"training time: steps of the run times seconds of a step, {_TIMED}",
+    ),
+    "translation time": _of_timing(
+        _translation_seconds,
+        note=f"translation time: of the whole test text, by up to 200 sentences of it, {_TIMED}",
+    ),
+    "training time of a step, relative": _of_timing(
+        _relative_time,
+        unit="x",
+        part="train",
+        note=f"training time: of a step, the median for each shape of batch, relative to the baseline's, {_TIMED}",
     ),
     "lowest training perplexity": _best("perplexity", min, digits=2, share=_ALMOST, sign=-1, part="train", note=_ROUND),
     "lowest training loss": _best("loss", min, digits=2, margin=_ALMOST, sign=-1, part="train", note=_ROUND),

@@ -21,6 +21,7 @@ from keras_attn_zoo.evaluation.training_comparison import (
 )
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.score_data import how_searched, without_outdated
+from keras_attn_zoo.runs.timing_data import BESIDE_OTHER_WORK, timed_together
 from keras_attn_zoo.studies.comparison import Recipe, check_seed, folders_by_seed
 from keras_attn_zoo.studies.measures import Scored, measure, number, ratio_of, step_of, tested
 from keras_attn_zoo.studies.paper_tables import DECIMALS, Cell, PaperTable, cells_of
@@ -39,7 +40,7 @@ SAMPLES = 1_000
 LEAST_BLEU = 10.0
 # Why there is no comparison.
 NOT_RUN, NOT_MEASURED, INCOMPARABLE = "not run", "not measured", "scored on different texts"
-NO_SENTENCES = "no scores of sentences"
+NO_SENTENCES, TIMED_APART = "no scores of sentences", "not timed in one pass"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,12 +52,14 @@ class Value:
         difference: between the means of it and of the baseline, over seeds; None without a baseline.
         comparison: with the baseline; None if too little is known of one of them.
         lacks: what is missing for a comparison, or why there is none; empty if there is one.
+        remark: what has to be known of the number; empty for most.
     """
 
     numbers: list[float]
     difference: float | None = None
     comparison: TrainingComparison | None = None
     lacks: str = ""
+    remark: str = ""
 
     @property
     def mean(self) -> float:
@@ -155,7 +158,8 @@ class Runs:
             return None
         differences = [one.difference for one in whole if one.difference is not None]
         difference = statistics.fmean(differences) if len(differences) == len(found) else None
-        return Value([statistics.fmean(one.mean for one in whole)], difference=difference)
+        remark = next(filter(None, (one.remark for one in whole)), "")
+        return Value([statistics.fmean(one.mean for one in whole)], difference=difference, remark=remark)
 
     def pairs_of(self, cell: Cell) -> tuple[str | None, ...]:
         """Return the language pairs that a cell is of."""
@@ -171,8 +175,10 @@ class Runs:
         if not own:
             return None
         numbers = [*own.values()]
+        timings = self._timings(cell, own)
+        remark = _remark(timings)
         if against is None:
-            return Value(numbers)
+            return Value(numbers, remark=remark)
         of_against = self._of_texts(against, pair)
         its = self._means(others, of_against, others, pair)
         difference = comparison = None
@@ -186,6 +192,10 @@ class Runs:
         else:
             difference = statistics.fmean(numbers) - statistics.fmean(its.values())
             lacks = self._missing(cell, pair, own) or self._missing(against, pair, its)
+            timings += self._timings(against, its)
+            remark = _remark(timings)
+            if not timed_together(timings):
+                difference, lacks = None, TIMED_APART
         if difference is not None and not lacks and measure(cell.measure).seeded:
             drawn = [self._texts_drawn(*side, pair) for side in ((own, parts), (its, of_against))]
             if not self._have_same_references(own, parts, its, of_against):
@@ -196,7 +206,12 @@ class Runs:
                 comparison = compare_trainings(numbers, [*its.values()], drawn, paired=[*own] == [*its])
         if lacks and measure(cell.measure).seeded:
             self.uncompared[f"{cell.entry}{f' ({pair})' if pair != self.recipe.first_pair else ''}"] = lacks
-        return Value(numbers, difference, comparison, lacks)
+        return Value(numbers, difference, comparison, lacks, remark)
+
+    def _timings(self, cell, folders):
+        """What the passes found that times in a cell are read from; nothing for other measures."""
+        found = (RunFolder(folder).read_timing() for folder in folders) if measure(cell.measure).timed else ()
+        return list(filter(None, found))
 
     def _means(self, folders, parts, others, pair):
         """The number of each run of a system, by its folder: the mean of several texts."""
@@ -295,7 +310,7 @@ class Runs:
             return None
         key = folder, own, cell.measure, other
         if key not in self._numbers:
-            baseline = self._read(other).get(own) if other is not None else None
+            baseline = None if other is None else RunFolder(other)
             scored = Scored(RunFolder(folder), own, self._read(folder)[own], baseline, pair)
             try:
                 self._numbers[key] = number(cell.measure, scored)
@@ -426,6 +441,10 @@ def _alike(folders):
             why = "was trained on another text" if same == [True, False] else why
             _LOG.warning("the paper's tables leave out %s: it %s than %s", folder.name, why, first[2])
     return kept
+
+
+def _remark(timings):
+    return BESIDE_OTHER_WORK if any(one["beside_other_work"] for one in timings) else ""
 
 
 def _same(cell, other):

@@ -132,6 +132,8 @@ def _shown(table: PaperTable, cell: Cell, value: Value | None, mark: str, digits
         text += f" ± {value.spread:.{places}f}"
     if table.differences and value.difference is not None:
         text += f" ({value.difference:+.{places}f})"
+    if value.remark:
+        text += f" ({value.remark})"
     return f"{text}{mark} {figure}".rstrip()
 
 
@@ -178,6 +180,7 @@ def _record(cell, runs, value, against, mark):
         "baseline": None if against is None else against.entry,
         "p_value": None if value is None or value.comparison is None else value.comparison.p_value,
         "mark": mark,
+        "remark": "" if value is None else value.remark,
     }
 
 

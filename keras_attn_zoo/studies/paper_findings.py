@@ -8,7 +8,8 @@ A verdict is read off a confidence interval that counts seeds and sentences, see
   if that of 95 % lies outside;
 - anything else is too little to say.
 
-What another training would not change, such as the number of parameters, is compared as it is.
+What another training would not change, such as the number of parameters, is compared as it is; a time that was
+measured beside other work is not.
 """
 
 import dataclasses
@@ -95,7 +96,8 @@ def _compared(runs, finding, contrast, pair):
         low, high = value.comparison.interval()
         interval = f"{low:+z.{wanted.digits}f} to {high:+z.{wanted.digits}f}"
         detectable = f"{value.comparison.detectable:.{wanted.digits}f}{wanted.unit}"
-    return Comparison(finding, contrast, pair, paper, here, found, value.lacks, interval, detectable)
+    lacks = value.lacks or value.remark
+    return Comparison(finding, contrast, pair, paper, here, found, lacks, interval, detectable)
 
 
 def verdict(finding: Finding, name: str, value: Value, paper: float | None = None) -> str:
@@ -111,6 +113,8 @@ def verdict(finding: Finding, name: str, value: Value, paper: float | None = Non
     share = finding.share or wanted.share
     margin = finding.margin or share * abs(value.mean - difference) or wanted.margin
     if not wanted.seeded:
+        if value.remark:
+            return UNDECIDED
         outcome = LEVEL if abs(difference) <= margin else BETTER if wanted.sign * difference > 0 else WORSE
         return AGREES if outcome in finding.expected else DIFFERS
     if value.comparison is None:

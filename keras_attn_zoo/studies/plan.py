@@ -3,17 +3,14 @@
 import dataclasses
 import logging
 import math
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import keras
-
 from keras_attn_zoo.corpora.corpus import Corpus
 from keras_attn_zoo.corpora.named_corpora import NamedCorpus
 from keras_attn_zoo.corpora.parallel_text import ParallelText
-from keras_attn_zoo.data.batches import Batch, TranslationBatches, fit_arguments
+from keras_attn_zoo.data.batches import TranslationBatches
 from keras_attn_zoo.devices import leader_first
 from keras_attn_zoo.runs.budget import amount, planned_steps
 from keras_attn_zoo.runs.finished_run import SCORING_PRECISION, left_to_score, logged_steps, outdated_scores
@@ -31,13 +28,13 @@ from keras_attn_zoo.runs.preparation import (
 from keras_attn_zoo.runs.run_folder import RunFolder, backend_here
 from keras_attn_zoo.runs.search_time import SearchTime, encoded, scored_search, target_tokens, timed_search
 from keras_attn_zoo.runs.settings import TrainingSettings
+from keras_attn_zoo.runs.step_times import step_seconds
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.studies.comparison import Run
 from keras_attn_zoo.studies.tabular import markdown_table
 from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.files import PathLike
 from keras_attn_zoo.support.machine_memory import machine_bytes
-from keras_attn_zoo.support.types import Logs
 from keras_attn_zoo.training.progress import clock_time, parameter_count
 from keras_attn_zoo.training.resumable_state import saved_progress
 from keras_attn_zoo.training.run_log import clock_of
@@ -113,7 +110,7 @@ def plan_comparison(
                 raise UserError(f"{run.name}: {error}") from None
         with leader_first():
             data = prepare_data(corpus, system.data, Path(out) / "data", description["fingerprint"])
-        batches = training_batches(run.system, data)
+        batches = training_batches(run.system, data.train)
         scores, log, steps = folder.read_scores(), logged_steps(folder), planned_steps(system.training, batches)
         whole_texts = {"test": corpus.test, **corpus.more_tests, **(texts or {}).get(run.name, {})}
         outdated = outdated_scores(folder, scores)
@@ -330,58 +327,21 @@ def _logged(folder: RunFolder, steps: list[dict[str, Any]]) -> Speed | None:
     return Speed(clock.steady / len(steps), clock.compilation_of_one, f"the log of {folder.path.name}")
 
 
-class _OneShape(keras.utils.PyDataset):
-    """Batches of the most frequent shape, over and over: each further one would have to be compiled."""
-
-    repeat, round, num_batches = True, 0, None
-
-    def __init__(self, batches: TranslationBatches) -> None:
-        super().__init__(workers=1)
-        shapes = _shapes(batches)
-        self.shape = max(dict.fromkeys(shapes), key=shapes.count)
-        self.batches = batches
-        self.indices = [index for index, shape in enumerate(shapes) if shape == self.shape]
-
-    def __len__(self) -> int:
-        """Count one that compiles, and those to time."""
-        return 1 + _TIMED
-
-    def __getitem__(self, index: int) -> Batch:
-        """Build a batch."""
-        return self.batches[self.indices[index % len(self.indices)]]
-
-
-class _StepTimes(keras.callbacks.Callback):
-    """Record the seconds of steps."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seconds: list[float] = []
-
-    def on_train_batch_begin(self, batch: int, logs: Logs | None = None) -> None:
-        """Start the clock."""
-        self._began = time.perf_counter()
-
-    def on_train_batch_end(self, batch: int, logs: Logs) -> None:
-        """Record a step."""
-        float(logs["loss"])
-        self.seconds.append(time.perf_counter() - self._began)
-
-
 def _timed(system: System, data: PreparedData, batches: TranslationBatches) -> Speed:
-    """The speed of a system, from a few steps of one shape; nothing is kept of them."""
+    """The speed of a system, from a few steps of the most frequent shape; nothing is kept of them."""
     translator = build_translator(system, data.subwords, system.data.max_tokens)
     # The learning rate does not matter.
     constant = system.override(schedule="constant")
     compile_translator(translator, constant, None)
-    times = _StepTimes()
-    of_one: Any = _OneShape(batches)
-    translator.fit(**fit_arguments(of_one), epochs=1, callbacks=[times], verbose=0)
+    shapes = _shapes(batches)
+    # Each further one would have to be compiled.
+    of_one = max(dict.fromkeys(shapes), key=shapes.count)
+    alike = [index for index, shape in enumerate(shapes) if shape == of_one]
+    first, *others = step_seconds(translator, batches, [alike[i % len(alike)] for i in range(1 + _TIMED)])
     rows = dict(zip(batches.bounds, batches.rows, strict=True))
-    first, *others = times.seconds
     step = sum(others) / len(others)
-    positions = [rows[shape] * sum(shape) for shape in _shapes(batches)]
-    share = sum(positions) / len(positions) / (rows[of_one.shape] * sum(of_one.shape))
+    positions = [rows[shape] * sum(shape) for shape in shapes]
+    share = sum(positions) / len(positions) / (rows[of_one] * sum(of_one))
     return Speed(share * step, max(0.0, first - step) * len(batches.bounds), f"{len(others)} timed steps")
 
 

@@ -15,6 +15,7 @@ from keras_attn_zoo.studies.earlier_results import FILE, LEFT_OUT, RUNS, left_ou
 from keras_attn_zoo.studies.table import COLUMNS, Result, number, results_table, spread_table
 from keras_attn_zoo.studies.tabular import csv_text
 from keras_attn_zoo.studies.text_names import part_name, text_name
+from keras_attn_zoo.studies.timing_table import timing_table
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.escapes import in_markdown
 from keras_attn_zoo.support.files import read_json, shown, write_json, write_text
@@ -71,6 +72,10 @@ def write_results(
             own.append((f"{title}: mean over seeds", spread))
         parts += [f"{'##' if name else '#'} {in_markdown(title)}", *(table.markdown() for _, table in own)]
         tables += own
+    times = timing_table([one.folder for one in results])
+    if times is not None:
+        parts += ["## Times", times.markdown()]
+        tables.append((f"{headline}: times", times))
     changed = changes(
         (one.folder.name, recipe.entries[of_run[one.folder.name].entry].system, RunFolder(one.folder).system())
         for one in results

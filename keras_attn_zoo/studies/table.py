@@ -19,6 +19,12 @@ from keras_attn_zoo.training.progress import clock_time, parameter_count
 _LOG = logging.getLogger(__name__)
 
 EMPTY = "–"
+# Columns, and the note below a table that has them.
+_OF_LOG = {"training", "tokens/s", "translation", "compilation"}
+_BESIDE_WHATEVER = (
+    "training, tokens/s, translation, compilation: while the runs were trained and scored, beside whatever else ran on "
+    "the machine; to compare times, use `attn-zoo time`"
+)
 
 
 def steady_translation_seconds(scores: dict[str, Any]) -> float:
@@ -201,7 +207,7 @@ def spread_table(groups: Mapping[str, Sequence[Result]]) -> Table | None:
 def _without_empty_columns(headings, rows, notes):
     used = [i for i in range(len(headings)) if any(row[i] != EMPTY for row in rows)]
     headings, *rows = [[line[i] for i in used] for line in (headings, *rows)]
-    return Table(headings, rows, notes)
+    return Table(headings, rows, [*notes, _BESIDE_WHATEVER] if _OF_LOG & {*headings} else notes)
 
 
 def _precision(scores):

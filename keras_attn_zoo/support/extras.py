@@ -15,7 +15,7 @@ TRANSLATE = {
     "tqdm": "tqdm",
 }
 # What that extra has besides, which some recipes need.
-_OF_RECIPES = {"sacremoses": "sacremoses", "scipy": "scipy"}
+_OF_RECIPES = {"sacremoses": "sacremoses", "scipy": "scipy", "psutil": "psutil"}
 # Those of the extras `corpora` and `tasks`.
 CORPORA = {"mtdata": "mtdata", "huggingface_hub": "huggingface_hub", "pyarrow": "pyarrow"}
 TASKS = {"rouge_score": "rouge-score", "nltk": "nltk"}

@@ -10,7 +10,7 @@ from keras_attn_zoo.runs.training import train_system
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import read_json, write_json
 from keras_attn_zoo.translators import Translator
-from tests.made_runs import translate_as
+from tests.made_runs import make_timing, translate_as
 from tests.tiny_run import TINY
 
 
@@ -99,9 +99,11 @@ def test_evaluate_counts_of_positions_one_row_each(
             [run.path, shutil.copytree(run.path, tmp_path / "again")], "drawn", lambda run, name: 0
         )
     plot = ("plot", "top-k", run.path, "--name", "new-k2", "--output", picture, "--key", "tokens/s")
+    refused("was not timed together", *plot, "--trained")
+    make_timing(run)
     assert attn_zoo(*plot, "--trained")[0] == 0
     refused("give --trained", *plot)
-    refused("has not been scored", *plot[:2], trained, *plot[3:], "--trained")
+    refused("has not been scored", *plot[:2], trained, *plot[3:-2], "--trained")
     before = run.scores.read_bytes()
     refused(f"{trained} has no latent alignment", "evaluate", run.path, trained, *arguments)
     assert run.scores.read_bytes() == before

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from keras_attn_zoo.runs.system import System
-from tests.made_runs import REFERENCES, WRONG, make_run
+from tests.made_runs import REFERENCES, WRONG, make_run, make_timing
 
 
 def test_one_curve_for_all_seeds_of_a_system(attn_zoo, refused, tmp_path, monkeypatch):
@@ -148,14 +148,18 @@ def test_how_many_times_faster_the_run_without_a_latent_alignment_is_trained(att
     places = {"plain": ({}, 1200.0), "all": (latent, 300.0)}
     places["two"] = ({**latent, "marginalization": "top_k", "top_k": 2}, 400.0)
     for name, (place, speed) in places.items():
-        training = {"steps": 9, "seconds": 9.0, "compilation_seconds": 2.0, "environment": "torch"}
-        run = make_run(tmp_path / name, training={**training, "tokens_per_second": speed})
+        run = make_timing(make_run(tmp_path / name), tokens_per_second=speed)
         run.config.write_text(json.dumps({"system": System(name, place).to_dict(), "corpus": {}}))
     line = ["plot", "top-k", "--trained", "--key", "speed-ratio", "--output", tmp_path / "k.png"]
     assert attn_zoo(*line, *(tmp_path / name for name in places))[0] == 0
     ((curves, _, ylabel),) = seen
     assert curves == {"latent alignment": ([0, 1], [3.0, 4.0]), "plain": ([0, 1], [1.0, 1.0])}
     assert ylabel == "training speed of plain / training speed"
+    make_timing(run, tokens_per_second=speed, beside_other_work=True)
+    assert attn_zoo(*line, *(tmp_path / name for name in places))[0] == 0
+    assert seen[1][2] == f"{ylabel} (beside other work)"
+    make_timing(run, systems=["two"])
+    refused("two was not timed together with the others", *line, *(tmp_path / name for name in places))
     refused("needs one run without a latent alignment; received 0", *line, tmp_path / "all")
     line.remove("--trained")
     refused("speed-ratio is measured in training: give --trained", *line, tmp_path / "all")

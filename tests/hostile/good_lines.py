@@ -28,6 +28,7 @@ COMMANDS = {
     ("systems",): [["systems", "--vocabulary-size", "100"]],
     ("train",): [TRAIN, TRUECASED, SAMPLED],
     ("compare",): [COMPARE, [*COMPARE, *MANY]],
+    ("time",): [["time", "run", "--anyway", "--rounds", "1"]],
     ("translate",): [
         ["translate", "run", "rot haus"],
         ["translate", "latent", "rot haus", "--top-k", "2"],

@@ -144,7 +144,7 @@ def test_training_draws_and_validation_does_not(run, text):
     data = prepare_data(text, SYSTEM.data, run.path / "data")
     plain = prepare_data(text, SYSTEM.override(subword_sampling_nbest=None).data, run.path / "data")
     assert data.key == plain.key and plain.train.reused and type(data.valid) is type(plain.train)
-    sampled, best = (training_batches(SYSTEM, one) for one in (data, plain))
+    sampled, best = (training_batches(SYSTEM, one.train) for one in (data, plain))
     first, other = (sampled[i * sampled.batches_per_epoch][0]["encoder_token_ids"] for i in range(2))
     assert not np.array_equal(first, other) and len(best) <= len(sampled)
 

@@ -161,7 +161,7 @@ def test_bleu_after_parts_of_the_training_is_logged_and_changes_nothing(trained,
 @pytest.mark.long
 def test_bleu_after_all_of_a_budget_of_tokens_is_that_of_its_last_step(corpus, tmp_path):
     """Three steps are expected, which is a round, and four taken; after a half, that of the expected step."""
-    batches = training_batches(TINY, prepare_data(corpus, TINY.data, tmp_path / "data"))
+    batches = training_batches(TINY, prepare_data(corpus, TINY.data, tmp_path / "data").train)
     tokens = sum(int(batches[index][2].sum()) for index in range(3)) + 1
     run = train_system(TINY.override(budget=f"{tokens}tokens"), corpus, tmp_path / "run", bleu_after=(50, 100))
     bleu = [(line["step"], key) for line in read_log(run.log) for key in line if key.startswith("test_bleu")]
@@ -290,7 +290,9 @@ def test_what_a_grown_model_takes_over(corpus, tmp_path):
     compile_translator(translator, system, steps=100)
     before = {v.path: ops.convert_to_numpy(v) for v in translator.trainable_variables}
 
-    state = ResumableState(run.state, training_batches(system, prepare_data(corpus, system.data, run.path / "data")))
+    state = ResumableState(
+        run.state, training_batches(system, prepare_data(corpus, system.data, run.path / "data").train)
+    )
     state.read()
     assert state.batches.round == 1
     with pytest.raises(UserError, match="belongs to another model"):

@@ -11,7 +11,7 @@ from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.score_data import are_scores
 from keras_attn_zoo.studies.comparison import Recipe, Run
 from keras_attn_zoo.studies.earlier_results import comparable
-from keras_attn_zoo.studies.measures import Scored, bleu_key, measure, number
+from keras_attn_zoo.studies.measures import Scored, bleu_key, number
 from keras_attn_zoo.studies.paper_cells import Runs
 from keras_attn_zoo.studies.paper_files import write_tables
 from keras_attn_zoo.studies.paper_tables import Line
@@ -190,16 +190,6 @@ def test_bleu_by_steps_is_of_the_tokeniser_of_the_scores(tmp_path):
         one = Scored(run, "test", {**scores, "text": {**scores["text"], **how}})
         found.append(number("BLEU after 50% of the steps", one))
     assert found == [41.0, 61.0, None]
-
-
-@pytest.mark.parametrize("key", ["environment", "precision"])
-def test_times_of_two_backends_or_precisions_have_no_ratio(tmp_path, key):
-    run = make_run(tmp_path / "base")
-    scores = run.read_scores()["test"]
-    name = "training time of a step, relative"
-    assert number(name, Scored(run, "test", scores, scores)) == 1.0 and measure(name).unit == "x"
-    other = {**scores, "training": {**scores["training"], key: "another"}}
-    assert number(name, Scored(run, "test", scores, other)) is None
 
 
 def test_the_name_of_another_text_is_no_number_of_positions(tmp_path):

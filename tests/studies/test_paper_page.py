@@ -16,7 +16,7 @@ from keras_attn_zoo.studies.paper_files import write_tables
 from keras_attn_zoo.studies.paper_findings import compare, findings_table, verdict
 from keras_attn_zoo.studies.paper_page import words_of, write_page
 from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
-from tests.made_runs import REFERENCES, WRONG, make_run, make_seeds, table_rows
+from tests.made_runs import REFERENCES, WRONG, make_run, make_seeds, make_timing, table_rows
 
 SYSTEM = System("base", {}, body="transformer")
 ENTRIES = {name: Entry(SYSTEM, baseline=None if name == "base" else "base") for name in ("base", "new", "other")}
@@ -238,21 +238,21 @@ def test_a_smoke_run_says_nothing(tmp_path):
     assert "|" not in findings and "agrees" not in text
 
 
-@pytest.mark.parametrize(("steps", "found"), [(8, "agrees"), (20, "differs")])
-def test_a_factor_counts_from_its_margin_on(tmp_path, steps, found):
-    """80 seconds of 40 steps: 2 a step; of 8 steps five times that, of 20 twice."""
-    make_run(tmp_path / "base", steps=40)
-    make_run(tmp_path / "new", steps=steps)
+@pytest.mark.parametrize(("seconds", "found"), [(10.0, "agrees"), (4.0, "differs")])
+def test_a_factor_counts_from_its_margin_on(tmp_path, seconds, found):
+    """Beside a step of two seconds."""
+    make_timing(make_run(tmp_path / "base"))
+    make_timing(make_run(tmp_path / "new"), seconds)
     slow = Contrast("new", "base", "training time of a step, relative", figures="5.6x 1.0x")
     ((paper, here, verdict_found),) = compared(tmp_path, finding(slow, expected=(WORSE,), margin=3.9))
-    times = {8: "+4.0x (5.0x – 1.0x)", 20: "+1.0x (2.0x – 1.0x)"}
-    assert (paper, here, verdict_found) == ("+4.6x (5.6x – 1.0x)", times[steps], found)
+    times = {10.0: "+4.0x (5.0x – 1.0x)", 4.0: "+1.0x (2.0x – 1.0x)"}
+    assert (paper, here, verdict_found) == ("+4.6x (5.6x – 1.0x)", times[seconds], found)
 
 
 @pytest.mark.parametrize(("seconds", "found"), [(98.0, "differs"), (96.0, "agrees"), (104.0, "differs")])
 def test_a_small_share_of_a_time_counts_as_no_difference(tmp_path, seconds, found):
     for name, own in (("base", 100.0), ("new", seconds)):
-        make_run(tmp_path / name, translation_seconds=own, translation_compilation_seconds=0.0)
+        make_timing(make_run(tmp_path / name), translation_seconds=own)
     faster = finding(Contrast("new", "base", "translation time"), share=0.03)
     assert [one[2] for one in compared(tmp_path, faster)] == [found]
     runs = Runs(recipe_of(faster), tmp_path)
@@ -268,8 +268,8 @@ def test_how_many_positions_a_search_sums_over_is_named(tmp_path):
 
 
 def test_what_was_not_run_or_timed_says_so(tmp_path):
-    make_run(tmp_path / "base", steps=0, translation_seconds=0.0, translation_compilation_seconds=0.0)
-    make_run(tmp_path / "other", steps=0, translation_seconds=0.0, translation_compilation_seconds=0.0)
+    make_run(tmp_path / "base")
+    make_run(tmp_path / "other")
     untimed = [Contrast("other", "base", name) for name in ("training time", "translation time")]
     claim = finding(Contrast("new", "base"), Contrast("base", "new"), Contrast("new", "new", "TER"), *untimed)
     found = compared(tmp_path, claim)
@@ -327,10 +327,9 @@ def test_of_language_pairs_those_with_numbers_are_shown(tmp_path):
         finding(Contrast("new", "base", "translation time")),
         pairs={"ro-en": Pair(), "tr-en": Pair(), "en-it": Pair()},
     )
-    untimed = {"translation_seconds": 0.0, "translation_compilation_seconds": 0.0}
     for pair, names in (("tr-en", ("test",)), ("en-it", ("test", "valid"))):
-        make_run(tmp_path / pair / "base", 30.01, names=names, **untimed)
-        make_run(tmp_path / pair / "new", 30.0, names=names, **untimed)
+        make_run(tmp_path / pair / "base", 30.01, names=names)
+        make_run(tmp_path / pair / "new", 30.0, names=names)
     found = compare(Runs(recipe, tmp_path))
     assert [(one.pair, one.here, one.verdict) for one in found] == [
         ("en-it", "+0.0 (30.0 – 30.0)", "too little to say"),

@@ -21,7 +21,7 @@ from keras_attn_zoo.studies.measures import large
 from keras_attn_zoo.studies.paper_cells import Runs
 from keras_attn_zoo.studies.paper_files import write_tables
 from keras_attn_zoo.studies.paper_tables import Examples, Line, Pair, PaperTable, bleu_percents
-from tests.made_runs import REFERENCES, WRONG, make_run, make_seeds, table_rows
+from tests.made_runs import REFERENCES, WRONG, make_run, make_seeds, make_timing, table_rows
 from tests.tiny_run import TINY
 
 TRANSFORMER = System("base", {"tie_embeddings": "all"}, DataSettings(joint=True), body="transformer")
@@ -103,7 +103,7 @@ def headings(folder):
 
 def test_columns_name_our_text_and_the_papers_in_brackets(tmp_path):
     """Of a pair that was not run, the paper's alone; of a text that was given by itself, its files."""
-    trained_on(make_run(tmp_path / "base", names=("test", "valid"), loss=1.5), FLICKR)
+    trained_on(make_timing(make_run(tmp_path / "base", names=("test", "valid"), loss=1.5)), FLICKR)
     origin = {"files": ["/text/news.tsv.xz"], "reverse": True}
     run = make_run(tmp_path / "new", names=("test", "newstest2018"), origin=origin)
     trained_on(run, {"name": "wmt17-de-en", "sha256": {}})
@@ -186,9 +186,9 @@ def test_a_column_has_the_steps_of_the_run_not_those_of_the_paper(tmp_path):
 def test_measures_of_scores_log_and_baseline(tmp_path):
     known = {"loss": 1.5, "perplexity": 4.48, "accuracy": 0.727, "free_running": {"loss": 4.479}}
     gold = {"aer": 0.9, "aer_without_full_stop": 0.714, "all_layers_aer_without_full_stop": 0.571}
-    make_run(tmp_path / "base", alignment=gold, **known)
-    # 80 seconds of 16 steps are 5 a step, in place of 2.
-    make_run(tmp_path / "new", steps=16, translations=REFERENCES)
+    # 40 steps of 2 seconds.
+    make_timing(make_run(tmp_path / "base", alignment=gold, **known))
+    make_timing(make_run(tmp_path / "new", translations=REFERENCES), 5.0)
     measures = {
         "loss": "1.50",
         "perplexity": "4.48",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.corpora.parallel_text import ParallelText
+from keras_attn_zoo.runs import step_times
 from keras_attn_zoo.runs.preparation import prepare_data
 from keras_attn_zoo.runs.search_time import SearchTime, timed_search
 from keras_attn_zoo.studies import plan
@@ -122,7 +123,7 @@ def test_a_run_that_was_resumed_says_what_one_process_compiles(out, corpus):
 def test_steps_are_timed_where_there_is_no_log(corpus, tmp_path, monkeypatch):
     times = np.cumsum([0.0, 30.0, 0.0, 3.0, 0.0, 3.0, 0.0, 3.0, 0.0])
     clock = iter(times)
-    monkeypatch.setattr(plan, "time", types.SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(step_times, "time", types.SimpleNamespace(perf_counter=lambda: next(clock)))
     monkeypatch.setattr(plan, "timed_search", lambda *arguments: SearchTime(0.5, 3.0, "8 sentences"))
     found = rows(plan_comparison(planned(("new", TINY)), corpus, tmp_path).table)
     # Twelve steps of three seconds each, and 27 seconds of compilation.

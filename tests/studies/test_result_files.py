@@ -49,9 +49,12 @@ def test_mean_and_spread_over_seeds(written):
     assert (folder / "results.md").read_text("utf-8") == text
     title, _, _, spread, *notes = text.rstrip("\n").split("\n\n")
     assert title == "# Two % systems"
+    of_log = (
+        "- training, tokens/s, translation, compilation: while the runs were trained and scored, beside whatever else "
+    )
     # The test text was held out.
     assert notes == [
-        "- mean ± standard deviation over seeds",
+        f"- mean ± standard deviation over seeds\n{of_log}ran on the machine; to compare times, use `attn-zoo time`",
         "Trained on a, b. Scored on a, b, test.",
         "A note.",
     ]
