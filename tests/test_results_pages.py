@@ -166,7 +166,7 @@ def test_claims_are_summed_up(writer, tmp_path, monkeypatch):
     few = "too little to say, {} (1 of 3 seeds)"
     assert rows == [
         [
-            *(paper, "1. New is better", "agrees in direction, not in size, 1 of 2; " + few.format("1 of 2")),
+            *(paper, "1. New is better", "agrees, but not in size, 1 of 2; " + few.format("1 of 2")),
             *("BLEU +2.0 to +30.0 [+1.5]", seeds, text),
         ],
         [

@@ -3,15 +3,15 @@
 A training has luck of its own, and so has the choice of a test text. The difference of the systems' mean scores varies
 with both, as in a crossed design of readers and cases:
 
-    D      = mean_i y_i - mean_j z_j                    y_i, z_j scores of the trainings, n and m of them
-    Var(D) = s_y² / n + s_z² / m + Var_sentences(D)     s² variances between trainings
-    t      = D / √Var(D)                                degrees of freedom by Welch and Satterthwaite
+    D        = mean_i y_i - mean_j z_j          y_i, z_j scores of the trainings, n and m of them
+    e_seeds² = s_y² / n + s_z² / m              s² variances between trainings; freedom as in Welch's test
+    e_text²  = Var(D) over texts                of sentences drawn with replacement, the same for all trainings
+    D ± √((t e_seeds)² + (z e_text)²)           t, z quantiles of Student's and of the normal distribution
 
-Var_sentences is that of the bootstrap: sentences are drawn with replacement, the same for all trainings. What a
-training has with a sentence in particular is in two of these terms, so the test errs on the side of no difference, as
-does the pigeonhole bootstrap, which draws trainings as well as sentences (Owen, Annals of Applied Statistics, 2007).
-To draw from three trainings would say too little of how trainings differ; their variance, with Student's distribution,
-says it.
+The interval combines those of both parts (the method of variance estimates recovery, Zou and Donner, Statistics in
+Medicine, 2008), so that three trainings that happen to be alike are not taken for certain. What a training has with a
+sentence in particular is in both parts: then the test errs on the side of no difference, as does the pigeonhole
+bootstrap, which draws trainings as well as sentences (Owen, Annals of Applied Statistics, 2007).
 """
 
 import dataclasses
@@ -26,11 +26,14 @@ require("scipy", user=__name__)
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
+from scipy.optimize import brentq
+from scipy.special import ndtri
 
 # With fewer trainings, nothing is known of how they differ.
 LEAST_SEEDS = 3
 # How probable it is that a difference as large as `detectable` is found.
 _POWER = 0.8
+_LEAST_P = 1e-12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,43 +42,48 @@ class TrainingComparison:
 
     Attributes:
         difference: of the first system from the second.
-        error: its standard error.
-        freedom: degrees of freedom of the error; infinite if there is none.
+        of_seeds: its standard error over trainings, e_seeds.
+        freedom: degrees of freedom of that.
+        of_text: its standard error over texts, e_text.
         seeds: trainings of both systems.
 
     Example:
-        >>> found = TrainingComparison(2.0, 0.5, 4.0, (3, 3))
+        >>> found = TrainingComparison(2.0, 0.4, 4.0, 0.3, (3, 3))
         >>> round(found.p_value, 3), round(found.detectable, 1)
-        (0.016, 1.9)
+        (0.012, 1.6)
     """
 
     difference: float
-    error: float
+    of_seeds: float
     freedom: float
+    of_text: float
     seeds: tuple[int, int]
 
     @property
     def p_value(self) -> float:
         """Probability of a difference at least this large, in either direction, between equally good systems."""
-        if self.error == 0:
-            return float(self.difference == 0)
-        return float(2 * stats.t.sf(abs(self.difference) / self.error, self.freedom))
+        seen = abs(self.difference)
+        if seen <= self._half(1.0) or seen >= self._half(_LEAST_P):
+            return float(seen == 0) or _LEAST_P
+        return float(brentq(lambda p: self._half(p) - seen, _LEAST_P, 1.0, xtol=1e-15))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the confidence interval of the difference.
 
         That of 90 % lies between -m and m exactly if two one-sided tests of 5 % show that the systems differ by less.
         """
-        half = self._quantile((1 + confidence) / 2) * self.error
+        half = self._half(1 - confidence)
         return self.difference - half, self.difference + half
 
     @property
     def detectable(self) -> float:
-        """The smallest difference that so many seeds and sentences show, p < 0.05, in four of five cases."""
-        return (self._quantile(0.975) + self._quantile(_POWER)) * self.error
+        """The smallest difference that so many seeds and sentences show, p < 0.05, in about four of five cases."""
+        return self._half(0.05) + self._half(2 * (1 - _POWER))
 
-    def _quantile(self, probability):
-        return float(stats.t.ppf(probability, self.freedom))
+    def _half(self, level):
+        """Half the width of the interval outside of which a difference has a probability below `level`."""
+        probability = 1 - level / 2
+        return math.hypot(stats.t.ppf(probability, self.freedom) * self.of_seeds, ndtri(probability) * self.of_text)
 
 
 def compare_trainings(
@@ -105,15 +113,14 @@ def compare_trainings(
         raise UserError(f"there are {seeds[0]} and {seeds[1]} trainings: give two or more, equally many if paired.")
     parts = [own - other] if paired else [own, other]
     terms = [(part.var(ddof=1) / len(part), len(part) - 1) for part in parts]
-    of_sentences = 0.0 if resampled is None else np.var(np.subtract(*(np.mean(one, 0) for one in resampled)), ddof=1)
-    variance = sum(term for term, _ in terms) + of_sentences
+    variance = sum(term for term, _ in terms)
     # Of numbers that only rounding keeps apart.
     if variance < 1e-18 * max(1.0, abs(own).max(), abs(other).max()) ** 2:
         variance = 0.0
-    # Next to those of trainings, the degrees of freedom of sentences are many.
-    uncertain = sum(term**2 / n for term, n in terms)
-    freedom = variance**2 / uncertain if variance and uncertain else math.inf
-    return TrainingComparison(float(own.mean() - other.mean()), math.sqrt(variance), float(freedom), seeds)
+    freedom = variance**2 / sum(term**2 / n for term, n in terms) if variance else math.inf
+    of_text = 0.0 if resampled is None else np.std(np.subtract(*(np.mean(one, 0) for one in resampled)), ddof=1)
+    difference = own.mean() - other.mean()
+    return TrainingComparison(float(difference), math.sqrt(variance), float(freedom), float(of_text), seeds)
 
 
 def resampled_scores(statistics: ArrayLike, score: Callable[[NDArray], float], samples: int, seed: int) -> NDArray:
@@ -126,7 +133,7 @@ def resampled_scores(statistics: ArrayLike, score: Callable[[NDArray], float], s
         seed: of the random numbers: the same seed draws the same sentences.
 
     Returns:
-        `(samples,)`.
+        `(samples,)`; NaN or infinite where a drawn text has no score.
 
     Example:
         >>> edits_and_words = [[1, 4], [3, 4]]
@@ -136,4 +143,5 @@ def resampled_scores(statistics: ArrayLike, score: Callable[[NDArray], float], s
     statistics = np.asarray(statistics, "float64")
     sentences = len(statistics)
     counts = np.random.default_rng(seed).multinomial(sentences, np.full(sentences, 1 / sentences), size=samples)
-    return np.array([score(sums) for sums in counts @ statistics], "float64")
+    with np.errstate(all="ignore"):
+        return np.array([score(sums) for sums in counts @ statistics], "float64")

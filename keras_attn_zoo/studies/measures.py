@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -60,7 +59,7 @@ class Measure:
             tokeniser, that of the run's scores.
         sums: where it is a ratio of sums over sentences, the name of these in the run's folder; tested by them.
         of_ratio: what the number is of that ratio.
-        seeded: whether another training has another number.
+        seeded: whether another training has another number: not of counts, nor of times of a timing pass.
         margin: how large a difference must be to be one, in units of the number.
         share: the same as a share of the other's number.
         sign: 1 if a higher number is better, -1 if a lower one.
@@ -211,7 +210,7 @@ MEASURES = {
         test=(METRICS["METEOR"], None),
         note="METEOR: of equal words and stems, without synonyms and paraphrases",
     ),
-    "perplexity": _of_scores("perplexity", digits=2, sums="loss", of_ratio=math.exp, share=_ALMOST, sign=-1),
+    "perplexity": _of_scores("perplexity", digits=2, sums="loss", of_ratio=np.exp, share=_ALMOST, sign=-1),
     "accuracy": _of_scores("accuracy", sums="accuracy", of_ratio=_percent),
     "loss": Measure(lambda one: one.scores["loss"], digits=2, sums="loss", margin=_ALMOST, sign=-1),
     "loss, free-running": Measure(

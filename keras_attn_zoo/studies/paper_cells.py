@@ -36,11 +36,12 @@ _INSTEAD = {"gold": "test"}
 _UNTESTED = "these are compared without a test"
 # How many texts are drawn of a test text.
 SAMPLES = 1_000
-# Of translations that are worse, no difference means anything.
-LEAST_BLEU = 10.0
+# Of translations that are worse, no difference means anything; nor of fewer sentences.
+LEAST_BLEU, LEAST_SENTENCES = 10.0, 20
 # Why there is no comparison.
-NOT_RUN, NOT_MEASURED, INCOMPARABLE = "not run", "not measured", "scored on different texts"
-NO_SENTENCES, TIMED_APART = "no scores of sentences", "not timed in one pass"
+NOT_RUN, NOT_MEASURED, INCOMPARABLE = "not run", "not measured", "trained or scored on different texts"
+NO_SENTENCES, SMOKE = "no scores of sentences", "a smoke run"
+TIMED_APART = "not timed in one pass"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Runs:
         results: of runs that were compared; those beside them were left out.
 
     Attributes:
-        uncompared: what is missing for a comparison with the baseline, by the names of systems that have none.
+        uncompared: what is missing for a comparison with the baseline, by what has none.
     """
 
     def __init__(self, recipe: Recipe, out: Path, results: Iterable[Result] = ()) -> None:
@@ -176,42 +177,52 @@ class Runs:
             return None
         numbers = [*own.values()]
         timings = self._timings(cell, own)
-        remark = _remark(timings)
         if against is None:
-            return Value(numbers, remark=remark)
+            return Value(numbers, remark=_remark(timings))
         of_against = self._of_texts(against, pair)
         its = self._means(others, of_against, others, pair)
-        difference = comparison = None
-        if not its:
-            lacks = f"{against.entry}: {NOT_MEASURED if others else NOT_RUN}"
-        # A mean is not compared with a single text.
-        elif len(of_against) != len(parts) or not all(
-            self._has_same_text(next(iter(own)), *both, next(iter(its))) for both in zip(parts, of_against, strict=True)
-        ):
-            lacks = INCOMPARABLE
-        else:
-            difference = statistics.fmean(numbers) - statistics.fmean(its.values())
-            lacks = self._missing(cell, pair, own) or self._missing(against, pair, its)
-            timings += self._timings(against, its)
-            remark = _remark(timings)
-            if not timed_together(timings):
-                difference, lacks = None, TIMED_APART
-        if difference is not None and not lacks and measure(cell.measure).seeded:
-            drawn = [self._texts_drawn(*side, pair) for side in ((own, parts), (its, of_against))]
-            if not self._have_same_references(own, parts, its, of_against):
-                difference, lacks = None, INCOMPARABLE
-            elif None in drawn:
-                lacks = NO_SENTENCES
-            else:
-                comparison = compare_trainings(numbers, [*its.values()], drawn, paired=[*own] == [*its])
+        if cell.entry == against.entry:
+            # Two scores of the same trainings, of those that have both.
+            own, its = ({folder: side[folder] for folder in own if folder in its} for side in (own, its))
+            numbers = [*own.values()] or numbers
+        sides = [(cell, own, parts), (against, its, of_against)]
+        difference, comparison, lacks = self._compared(pair, *sides)
         if lacks and measure(cell.measure).seeded:
-            self.uncompared[f"{cell.entry}{f' ({pair})' if pair != self.recipe.first_pair else ''}"] = lacks
+            name = f"{cell.entry}{f' ({pair})' if pair != self.recipe.first_pair else ''}"
+            self.uncompared[f"{cell.measure} of {name}" if lacks == NO_SENTENCES else name] = lacks
+        remark = _remark(timings + self._timings(against, its))
         return Value(numbers, difference, comparison, lacks, remark)
 
     def _timings(self, cell, folders):
         """What the passes found that times in a cell are read from; nothing for other measures."""
         found = (RunFolder(folder).read_timing() for folder in folders) if measure(cell.measure).timed else ()
         return list(filter(None, found))
+
+    def _compared(self, pair, *sides):
+        """The difference between both sides, their comparison, and what is missing for one."""
+        (cell, own, parts), (against, its, of_against) = sides
+        if not (own and its):
+            return None, None, f"{against.entry}: {NOT_MEASURED if self._scored(pair, against.entry) else NOT_RUN}"
+        # A mean is not compared with a single text.
+        if len(of_against) != len(parts) or not all(
+            self._has_same_text(next(iter(own)), *both, next(iter(its))) for both in zip(parts, of_against, strict=True)
+        ):
+            return None, None, INCOMPARABLE
+        difference = statistics.fmean(own.values()) - statistics.fmean(its.values())
+        if not measure(cell.measure).seeded:
+            together = timed_together(self._timings(cell, own) + self._timings(against, its))
+            return (difference, None, "") if together else (None, None, TIMED_APART)
+        if not self._have_same_references(own, parts, its, of_against):
+            return None, None, INCOMPARABLE
+        if self.recipe.scale == "smoke":
+            return difference, None, SMOKE
+        if lacks := "; ".join(dict.fromkeys(filter(None, (self._missing(*side[:2], pair) for side in sides)))):
+            return difference, None, lacks
+        drawn = [self._texts_drawn(folders, cells, pair) for _, folders, cells in sides]
+        if None in drawn:
+            return difference, None, NO_SENTENCES
+        comparison = compare_trainings([*own.values()], [*its.values()], drawn, paired=[*own] == [*its])
+        return difference, comparison, ""
 
     def _means(self, folders, parts, others, pair):
         """The number of each run of a system, by its folder: the mean of several texts."""
@@ -222,23 +233,26 @@ class Runs:
                 found[folder] = statistics.fmean(numbers)
         return found
 
-    def _missing(self, cell, pair, numbers):
-        """What a system lacks for a comparison that counts seeds: some of these, or translations that are any good."""
-        if not measure(cell.measure).seeded:
-            return ""
+    def _missing(self, cell, numbers, pair):
+        """What a system lacks for a comparison: seeds, sentences, or translations that are any good."""
         if len(numbers) < LEAST_SEEDS:
             return f"{cell.entry}: {len(numbers)} of {LEAST_SEEDS} seeds"
-        bleu = self._value(dataclasses.replace(cell, measure="BLEU", split=self.recipe.tests_of(pair)[0]), None, pair)
-        if bleu is None or bleu.mean >= LEAST_BLEU or self._is_poor_in_paper(cell):
+        first, scores = self.recipe.tests_of(pair)[0], self._read(next(iter(numbers)))
+        sentences = scores.get(self._split(next(iter(numbers)), cell.split), {}).get("sentences", LEAST_SENTENCES)
+        if sentences < LEAST_SENTENCES:
+            return f"{cell.entry}: {sentences} of {LEAST_SENTENCES} sentences"
+        bleu = self._value(dataclasses.replace(cell, measure="BLEU", split=first), None, pair)
+        if bleu is None or bleu.mean >= LEAST_BLEU or self._is_poor_in_paper(cell, first):
             return ""
         return f"{cell.entry}: BLEU {bleu.mean:.1f}, below {LEAST_BLEU:g}"
 
-    def _is_poor_in_paper(self, cell):
-        """Whether a paper's own BLEU of a system is as low."""
+    def _is_poor_in_paper(self, cell, split):
+        """Whether a paper's own BLEU of a system and a test text is as low."""
         found = [
             DECIMALS.match(one.figure)
             for one in cells_of(self.recipe.tables)
-            if one.entry == cell.entry and self.pairs_of(one) == self.pairs_of(cell) and "BLEU" in one.measure
+            if (one.entry, one.split, self.pairs_of(one)) == (cell.entry, split, self.pairs_of(cell))
+            and one.measure in ("BLEU", "Multi-BLEU")
         ]
         return any(float(figure[0]) < LEAST_BLEU for figure in found if figure)
 
@@ -320,7 +334,10 @@ class Runs:
         return self._numbers[key]
 
     def _has_same_text(self, folder, cell, against, other):
-        """Whether two runs were scored on the same text, as far as their scores say, or on two on purpose."""
+        """Whether two runs were trained and scored on the same text, as far as is known, or on two on purpose."""
+        trained_on = {RunFolder(one).corpus().get("fingerprint") for one in (folder, other)}
+        if len(trained_on - {None}) > 1:
+            return False
         if cell.split != against.split:
             return True
         names = self._split(folder, cell.split), self._split(other, against.split)
@@ -351,7 +368,8 @@ class Runs:
             else:
                 # Of a training, not of a text.
                 drawn = np.zeros((1, 1)), lambda _: 0.0
-            self._drawn[key] = None if drawn is None else resampled_scores(*drawn, SAMPLES, SEED)
+            scores = None if drawn is None else resampled_scores(*drawn, SAMPLES, SEED)
+            self._drawn[key] = scores if scores is not None and np.isfinite(scores).all() else None
         return self._drawn[key]
 
     def _of_translations(self, folder, split, metric, tokenize):
@@ -365,7 +383,7 @@ class Runs:
         return sentence_statistics(translations, first, metric, more_references=more, **how)
 
     def _have_same_references(self, own, parts, its, of_against):
-        """Whether runs were scored against the same references, in the same way."""
+        """Whether runs were scored against the same references, as far as these are there, in the same way."""
         wanted = measure(parts[0].measure)
         if wanted.test is None and not wanted.sums:
             return True
@@ -376,7 +394,7 @@ class Runs:
                 for folder in side
             ]
             found = self._translations(*places)
-            if found is None or any(references != found[0][1] for _, references in found):
+            if found is not None and any(references != found[0][1] for _, references in found):
                 return False
             how = [how_scored(self._read(folder)[split]["text"]) for folder, split in places if wanted.test is not None]
             if any(one != how[0] for one in how):

@@ -2,10 +2,12 @@
 
 A verdict is read off a confidence interval that counts seeds and sentences, see `compare_trainings`:
 
-- a claim that one system is better agrees if the interval of 95 % lies above 0, differs if it lies below; and its size
-  has to be that of the paper, within a factor of two or the measure's margin;
+- a claim that one system is better agrees if the interval of 95 % lies above 0, differs if it lies below, or below half
+  the paper's difference;
 - a claim of no difference agrees if the interval of 90 % lies within the margin (two one-sided tests of 5 %), differs
   if that of 95 % lies outside;
+- the size has to be the paper's, within a factor of two or the margin; where the paper has no figures, a claimed
+  difference has to be larger than the margin;
 - anything else is too little to say.
 
 What another training would not change, such as the number of parameters, is compared as it is; a time that was
@@ -25,10 +27,12 @@ from keras_attn_zoo.studies.paper_tables import BETTER, DECIMALS, LEVEL, WORSE, 
 from keras_attn_zoo.studies.tabular import Table
 
 AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "too little to say"
-# The difference is as clear as the paper's, and of another size.
-IN_DIRECTION = "agrees in direction, not in size"
+# It is as the paper claims, and far from the paper's figures.
+IN_DIRECTION = "agrees, but not in size"
 # How many times as large as the paper's a difference may be, or the other way round.
 _FACTOR = 2.0
+# By how much shares of change may differ, of what is compared as it is.
+_OF_SHARES = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +94,7 @@ def _compared(runs, finding, contrast, pair):
         lacks = "" if value is None or against is None else value.lacks
         return Comparison(finding, contrast, pair, paper, "", (lacks or NOT_MEASURED) if run else NOT_RUN)
     here = _difference(value.mean, against.mean, wanted.digits, wanted.unit)
-    theirs = float(figures[0]) - float(figures[1]) if figures else None
+    theirs = (float(figures[0]), float(figures[1])) if figures else None
     found, interval, detectable = verdict(finding, one.measure, value, theirs), "", ""
     if value.comparison is not None:
         low, high = value.comparison.interval()
@@ -100,70 +104,88 @@ def _compared(runs, finding, contrast, pair):
     return Comparison(finding, contrast, pair, paper, here, found, lacks, interval, detectable)
 
 
-def verdict(finding: Finding, name: str, value: Value, paper: float | None = None) -> str:
+def verdict(finding: Finding, name: str, value: Value, paper: tuple[float, float] | None = None) -> str:
     """Return whether a difference is what a finding says; see this module.
 
     Args:
         finding: the finding.
         name: the measure.
         value: the number of the system, compared with the other's.
-        paper: the paper's difference; None if it gives no figures.
+        paper: the paper's figures of both systems; None if it gives none.
     """
     wanted, difference = measure(name), value.difference or 0.0
-    share = finding.share or wanted.share
-    margin = finding.margin or share * abs(value.mean - difference) or wanted.margin
+    other = value.mean - difference
+    margin = finding.margin or (finding.share or wanted.share) * abs(other) or wanted.margin
     if not wanted.seeded:
         if value.remark:
             return UNDECIDED
         outcome = LEVEL if abs(difference) <= margin else BETTER if wanted.sign * difference > 0 else WORSE
-        return AGREES if outcome in finding.expected else DIFFERS
+        if outcome not in finding.expected:
+            return DIFFERS
+        return AGREES if outcome == LEVEL or _have_size(difference, other, paper) else IN_DIRECTION
     if value.comparison is None:
         return UNDECIDED
-    claimed = -1 if finding.expected == (WORSE,) else 1
-    found = _Interval(value.comparison, claimed * wanted.sign, paper, margin)
+    sign = -wanted.sign if finding.expected == (WORSE,) else wanted.sign
+    found = _Claimed(value.comparison, sign, margin, None if paper is None else sign * (paper[0] - paper[1]))
     return _of_no_difference(finding, found) if LEVEL in finding.expected else _of_direction(found)
 
 
-class _Interval:
-    """The confidence interval of a difference, turned so that better, or what is claimed, is positive."""
+def _have_size(difference, other, paper):
+    """Whether a difference is the same share of the other number as in the paper, about."""
+    if paper is None or not other or not paper[1]:
+        return True
+    own, its = difference / other, (paper[0] - paper[1]) / paper[1]
+    return abs(own - its) <= _OF_SHARES or 1 / _FACTOR <= (own / its if its else 0) <= _FACTOR
 
-    def __init__(self, comparison: TrainingComparison, sign: int, paper: float | None, margin: float) -> None:
-        self.comparison, self.sign, self.margin = comparison, sign, margin
-        self.paper = None if paper is None else sign * paper
 
-    def ends(self, confidence=0.95):
+@dataclasses.dataclass(frozen=True)
+class _Claimed:
+    """A difference, turned so that better, or worse if that is claimed, is positive."""
+
+    comparison: TrainingComparison
+    sign: int
+    margin: float
+    paper: float | None
+
+    def interval(self, confidence=0.95):
         return sorted(self.sign * end for end in self.comparison.interval(confidence))
 
-    def has_size_of_paper(self):
-        """Whether it reaches to differences of the size of the paper's."""
+    def in_size(self, verdict):
+        """A verdict, if the difference is of the size of the paper's; another if it is not, or not for certain."""
         if self.paper is None:
-            return True
-        low, high = self.ends()
-        of_size = self.paper / _FACTOR, self.paper * _FACTOR, self.paper - self.margin, self.paper + self.margin
-        return low <= max(of_size) and high >= min(of_size)
+            return verdict
+        sizes = self.paper / _FACTOR, self.paper * _FACTOR, self.paper - self.margin, self.paper + self.margin
+        least, most = min(sizes), max(sizes)
+        if least <= self.sign * self.comparison.difference <= most:
+            return verdict
+        low, high = self.interval()
+        return IN_DIRECTION if low > most or high < least else UNDECIDED
 
 
 def _of_direction(found):
     """Hold a claim that one system is better against an interval."""
-    low, high = found.ends()
-    if low > 0:
-        return AGREES if found.has_size_of_paper() else IN_DIRECTION
-    # Of a difference as large as the paper's, these runs would have shown something.
-    absent = found.paper is not None and found.paper > found.margin and not found.has_size_of_paper()
-    return DIFFERS if high < 0 or absent else UNDECIDED
+    low, high = found.interval()
+    if low <= 0:
+        absent = found.paper is not None and high < found.paper / _FACTOR
+        return DIFFERS if high < 0 or absent else UNDECIDED
+    if found.paper is None:
+        return AGREES if low > found.margin else IN_DIRECTION if high < found.margin else UNDECIDED
+    return found.in_size(AGREES)
 
 
 def _of_no_difference(finding, found):
     """Hold a claim of no difference, or of none in one direction, against the margin."""
     lowest = -math.inf if WORSE in finding.expected else -found.margin
     highest = math.inf if BETTER in finding.expected else found.margin
-    low, high = found.ends(0.9)
-    if lowest < low and high < highest:
-        return AGREES if finding.expected == (LEVEL,) or found.has_size_of_paper() else IN_DIRECTION
-    low, high = found.ends()
-    if finding.significant:
-        lowest, highest = (0.0 if math.isfinite(end) else end for end in (lowest, highest))
-    return DIFFERS if low > highest or high < lowest else UNDECIDED
+    low, high = found.interval()
+    if finding.significant and ((low > 0 and highest < math.inf) or (high < 0 and lowest > -math.inf)):
+        return DIFFERS
+    if low > highest or high < lowest:
+        return DIFFERS
+    low, high = found.interval(0.9)
+    if not (lowest < low and high < highest):
+        return UNDECIDED
+    return AGREES if finding.expected == (LEVEL,) else found.in_size(AGREES)
 
 
 def _of_paper(runs, contrast, pair):
@@ -237,17 +259,20 @@ def _notes(runs, comparisons):
     if any(one.interval for one in run):
         yield (
             "95 % interval: of the difference, over seeds and sentences; could show: the smallest difference that so "
-            "many of them show in four of five cases"
+            "many of them show in about four of five cases"
         )
         yield (
             "size: that of the paper within a factor of two, or within what counts as no difference: 1 point, 5 % of a "
-            "perplexity, 0.05 of a loss, unless the claim says otherwise; without figures of the paper, direction alone"
+            "perplexity, 0.05 of a loss, unless the claim says otherwise; without figures of the paper, more than that"
         )
+    names = dict.fromkeys(one.contrast.measure for one in run if one.interval)
+    if alone := [name for name in names if measure(name).test is None and not measure(name).sums]:
+        yield f"over seeds alone, since the log has no scores of sentences: {', '.join(alone)}"
     cells = ((cell, one.pair) for one in run for cell in one.contrast.cells(one.pair))
     yield from dict.fromkeys(filter(None, (about_texts(cell, runs, pair) for cell, pair in cells)))
     bare = dict.fromkeys(one.contrast.measure for one in run if not measure(one.contrast.measure).seeded)
     if bare:
-        yield f"another training would not change these, so they are compared as they are: {', '.join(bare)}"
+        yield f"compared as they are, since another seed changes them little: {', '.join(bare)}"
     for share in dict.fromkeys(one.finding.share for one in run if one.finding.share):
         names = dict.fromkeys(one.contrast.measure for one in run if one.finding.share == share)
         yield f"a difference of at most {share:.0%} counts as none: {', '.join(names)}"

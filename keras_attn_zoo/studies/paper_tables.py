@@ -179,7 +179,7 @@ class Finding:
         expected: what each comparison should come to, according to the claim: of `BETTER`, `WORSE` and `LEVEL`, one
             or several.
         contrasts: the comparisons.
-        margin: of measures without a test of significance, how large a difference must be to count.
+        margin: how large a difference must be to count, if not that of the measure.
         share: the same as a share of the other's number; what is larger counts.
         significant: whether the claim is of significant differences alone, so that one without is none, however large.
     """

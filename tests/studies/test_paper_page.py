@@ -57,7 +57,7 @@ def page_of(folder, recipe):
 @pytest.mark.parametrize(
     ("expected", "verdicts"),
     [
-        ((BETTER,), ["agrees in direction, not in size", "differs", "too little to say"]),
+        ((BETTER,), ["agrees, but not in size", "differs", "too little to say"]),
         ((WORSE,), ["differs", "agrees", "too little to say"]),
         ((LEVEL,), ["differs", "differs", "agrees"]),
         ((LEVEL, WORSE), ["differs", "agrees", "agrees"]),
@@ -83,14 +83,16 @@ def test_seeds_and_sentences_decide_about_bleu(tmp_path, expected, verdicts):
 
 def value_of(difference, error, numbers=(30.0,)):
     """A difference whose interval of 95 % is ± 1.96, that of 90 % ± 1.645 of the error."""
-    return Value([*numbers], difference, TrainingComparison(difference, error, math.inf, (3, 3)))
+    return Value([*numbers], difference, TrainingComparison(difference, error, math.inf, 0.0, (3, 3)))
 
 
 @pytest.mark.parametrize(
     ("expected", "difference", "error", "found"),
     [
-        # Better, in points: 2 - 1.96, then 1.9 - 1.96.
-        ((BETTER,), 2.0, 1.0, "agrees"),
+        # Better by more than a point: 3 - 1.96; then 2.9 - 1.96, 1.9 - 1.96, and 0.5 + 1.96 · 0.2 = 0.89.
+        ((BETTER,), 3.0, 1.0, "agrees"),
+        ((BETTER,), 2.9, 1.0, "too little to say"),
+        ((BETTER,), 0.5, 0.2, "agrees, but not in size"),
         ((BETTER,), 1.9, 1.0, "too little to say"),
         ((BETTER,), -2.0, 1.0, "differs"),
         # No difference: 0.5 + 1.645 · 0.3 = 0.99, with 0.31 more than 1.
@@ -119,35 +121,48 @@ def test_a_verdict_is_read_off_the_interval(expected, difference, error, found):
     [
         # Of 4: from 2 to 8; of 0.4, within one point: from -0.6 to 1.4.
         (4.0, 0.5, 4.0, "agrees"),
-        (1.5, 0.3, 4.0, "agrees"),
-        (1.2, 0.3, 4.0, "agrees in direction, not in size"),
-        (9.0, 0.3, 4.0, "agrees in direction, not in size"),
-        (2.5, 0.3, 0.4, "agrees in direction, not in size"),
-        (1.5, 0.3, 0.4, "agrees"),
-        # No direction, but a difference like the paper's would have been seen.
-        (0.2, 0.5, 4.0, "differs"),
-        (0.2, 0.5, 0.4, "too little to say"),
-        (0.9, 0.7, 4.0, "too little to say"),
+        (2.1, 0.5, 4.0, "agrees"),
+        (1.5, 0.3, 4.0, "too little to say"),
+        (1.2, 0.3, 4.0, "agrees, but not in size"),
+        (9.0, 0.3, 4.0, "agrees, but not in size"),
+        (2.5, 0.3, 0.4, "agrees, but not in size"),
+        (1.3, 0.3, 0.4, "agrees"),
+        # No direction, but half of the paper's difference would have been seen.
+        (0.2, 0.9, 4.0, "differs"),
+        (0.2, 1.0, 4.0, "too little to say"),
+        (0.0, 0.1, 0.4, "differs"),
+        (0.0, 0.2, 0.4, "too little to say"),
     ],
 )
 def test_size_is_judged_too(difference, error, paper, found):
-    assert verdict(finding(), "BLEU", value_of(difference, error), paper) == found
-    assert verdict(finding(expected=(WORSE,)), "BLEU", value_of(-difference, error), -paper) == found
+    assert verdict(finding(), "BLEU", value_of(difference, error), (30.0 + paper, 30.0)) == found
+    assert verdict(finding(expected=(WORSE,)), "BLEU", value_of(-difference, error), (30.0 - paper, 30.0)) == found
 
 
 def test_no_better_may_be_worse_than_in_the_paper():
     """Luong's attention is 0.1 BLEU behind Bahdanau's in the paper; 10.7 are no agreement."""
     claim = finding(expected=(LEVEL, WORSE))
-    assert verdict(claim, "BLEU", value_of(-10.7, 0.5), -0.1) == "agrees in direction, not in size"
-    assert [verdict(claim, "BLEU", value_of(one, 0.3), -0.1) for one in (-1.5, 0.2)] == ["agrees"] * 2
+    assert verdict(claim, "BLEU", value_of(-10.7, 0.5), (42.3, 42.4)) == "agrees, but not in size"
+    assert [verdict(claim, "BLEU", value_of(one, 0.3), (42.3, 42.4)) for one in (-1.0, 0.2, -1.2)] == [
+        *["agrees"] * 2,
+        "too little to say",
+    ]
     assert verdict(claim, "BLEU", value_of(-10.7, 0.5)) == "agrees"
     better = finding(expected=(LEVEL, BETTER))
-    assert verdict(better, "TER", value_of(-9.0, 0.5), -0.5) == "agrees in direction, not in size"
+    assert verdict(better, "TER", value_of(-9.0, 0.5), (50.0, 50.5)) == "agrees, but not in size"
+
+
+def test_what_is_compared_as_it_is_has_a_size_too():
+    """Parameters, in millions: a tenth fewer in the paper."""
+    claim, paper = finding(Contrast("new", "base", "parameters")), (9.0, 10.0)
+    for own, found in ((16.0, "agrees"), (18.9, "agrees"), (5.0, "agrees, but not in size"), (20.1, "differs")):
+        assert verdict(claim, "parameters", Value([own], own - 20.0), paper) == found
+    assert verdict(claim, "parameters", Value([5.0], -15.0)) == "agrees"
 
 
 def test_a_claim_of_significance_and_margins_of_other_measures():
     claim = finding(expected=(LEVEL, WORSE), significant=True)
-    found = [verdict(claim, "BLEU", value_of(*one)) for one in ((0.5, 0.3), (0.7, 0.3), (0.2, 0.8), (-2.0, 0.5))]
+    found = [verdict(claim, "BLEU", value_of(*one)) for one in ((0.4, 0.3), (0.5, 0.1), (0.2, 0.8), (-2.0, 0.5))]
     assert found == ["agrees", "differs", "too little to say", "agrees"]
     # 5 % of 20 are 1; 0.05 of a loss.
     level = finding(expected=(LEVEL,))
@@ -173,12 +188,12 @@ def test_what_is_missing_is_named(tmp_path):
     gold = {"names": ("test", "gold"), "alignment": {"aer": 0.9, "aer_without_full_stop": 0.3}}
     make_seeds(tmp_path / "base", 9.9, **gold)
     make_run(tmp_path / "new", 30.0, **gold)
-    assert missing() == [("too little to say", "new: 1 of 3 seeds")] * 2
+    assert missing() == [("too little to say", "new: 1 of 3 seeds; base: BLEU 9.9, below 10")] * 2
     make_seeds(tmp_path / "new", 30.0, **gold)
     assert missing() == [("too little to say", "base: BLEU 9.9, below 10")] * 2
     make_seeds(tmp_path / "base", 30.0, **gold)
     # The links of each sentence are not there.
-    assert missing() == [("too little to say", ""), ("too little to say", "no scores of sentences")]
+    assert missing() == [("differs", ""), ("too little to say", "no scores of sentences")]
     runs = Runs(recipe_of(claim, low), tmp_path)
     rows = findings_table(runs, compare(runs)).rows
     assert rows[1] == [
@@ -196,17 +211,17 @@ def test_what_is_missing_is_named(tmp_path):
 
 
 def test_numbers_of_the_same_trainings_are_paired(tmp_path):
-    """Trainings differ by 10, and by 1 from one text to the other: Student's paired test, by hand.
+    """Trainings differ by 10, and by 2 from one text to the other: Student's paired test, by hand.
 
-    Of the differences 0.9, 1 and 1.1, the error is 0.1 / √3, and 4.303 of it are the interval, of 2 degrees of freedom.
+    Of the differences 1.9, 2 and 2.1, the error is 0.1 / √3, and 4.303 of it are the interval, of 2 degrees of freedom.
     """
-    for seed, (bleu, other) in enumerate(((20.0, 20.9), (30.0, 31.0), (40.0, 41.1)), start=1):
+    for seed, (bleu, other) in enumerate(((20.0, 21.9), (30.0, 32.0), (40.0, 42.1)), start=1):
         folder = tmp_path / (f"new-seed={seed}" if seed > 1 else "new")
         make_run(folder, bleu)
         make_run(folder, other, names=("valid",))
     runs = Runs(recipe_of(finding(Contrast("new", "new", split="valid", other_split="test"))), tmp_path)
     (found,) = compare(runs)
-    assert (found.here, found.interval, found.verdict) == ("+1.0 (31.0 – 30.0)", "+0.8 to +1.2", "agrees")
+    assert (found.here, found.interval, found.verdict) == ("+2.0 (32.0 – 30.0)", "+1.8 to +2.2", "agrees")
 
 
 def test_error_rates_are_compared_by_the_links_of_each_sentence(tmp_path):
@@ -281,11 +296,11 @@ def test_other_texts_are_not_compared(tmp_path):
     """By what the scores say of the text, or by the references."""
     make_seeds(tmp_path / "base")
     make_seeds(tmp_path / "new", translations=REFERENCES[:9], references=REFERENCES[:9])
-    assert compared(tmp_path, finding(Contrast("new", "base")))[0][1:] == ("", "scored on different texts")
+    assert compared(tmp_path, finding(Contrast("new", "base")))[0][1:] == ("", "trained or scored on different texts")
     for name, checksum in (("base", "1"), ("new", "2")):
         make_run(tmp_path / name, text_checksum=checksum, loss=1.0)
     found = compared(tmp_path, *(finding(Contrast("new", "base", name)) for name in ("loss", "BLEU")))
-    assert [one[1:] for one in found] == [("", "scored on different texts")] * 2
+    assert [one[1:] for one in found] == [("", "trained or scored on different texts")] * 2
 
 
 def test_figures_outside_the_tables_are_of_the_first_language_pair(tmp_path):
@@ -364,7 +379,7 @@ def test_the_page(tmp_path):
     assert "1. New is better than base (§5, Table 7)\n2. New is better" in parts[1]
     rows = table_rows(parts[1])
     assert rows[0] == ["finding", "the paper", "here", "verdict"]
-    missing = "too little to say (new: 2 of 3 seeds)"
+    missing = "too little to say (new: 2 of 3 seeds; base: 1 of 3 seeds)"
     assert rows[1] == ["1: `new` – `base`, BLEU", "+0.50 (34.70 – 34.20)", "+61.5 (91.5 – 30.0)", missing]
     assert rows[2] == ["2: `other` – `base`, BLEU", "", "", "not run"]
     tables = (tmp_path / "tables.md").read_text("utf-8")

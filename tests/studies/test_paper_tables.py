@@ -250,14 +250,31 @@ def test_marks_are_of_the_tables_baseline_and_direction(tmp_path):
     assert "*" not in "".join(found["New"])
 
 
-@pytest.mark.parametrize("seeds", [1, 3])
-def test_too_few_seeds_and_other_texts_have_no_marks(tmp_path, seeds):
-    make = make_run if seeds == 1 else make_seeds
-    make(tmp_path / "base")
-    make(tmp_path / "new", 90.0, translations=REFERENCES[:9], references=REFERENCES[:9])
-    found, notes = written(tmp_path, recipe_of([Line("BLEU", measure="BLEU")], [Line("New", entry="new")]))
-    assert "*" not in found["New"][0]
-    assert f"no marks for new ({'new: 1 of 3 seeds' if seeds == 1 else 'scored on different texts'})" in notes
+def test_too_few_seeds_and_other_texts_have_no_marks(tmp_path):
+    table = [Line("BLEU", measure="BLEU")], [Line("New", entry="new")]
+    make_run(tmp_path / "base")
+    make_run(tmp_path / "new", 90.0, translations=REFERENCES)
+    found, notes = written(tmp_path, recipe_of(*table))
+    assert found == {"New": ["90.0"]} and "no marks for new (new: 1 of 3 seeds; base: 1 of 3 seeds)" in notes
+    make_seeds(tmp_path / "base")
+    make_seeds(tmp_path / "new", 90.0, translations=REFERENCES[:9], references=REFERENCES[:9])
+    found, notes = written(tmp_path, recipe_of(*table))
+    assert found == {"New": ["90.0 ± 0.1"]} and "no marks for new (trained or scored on different texts)" in notes
+    make_seeds(tmp_path / "base", translations=WRONG[:9], references=REFERENCES[:9])
+    assert (
+        "no marks for new (new: 9 of 20 sentences; base: 9 of 20 sentences)" in written(tmp_path, recipe_of(*table))[1]
+    )
+    make_seeds(tmp_path / "base")
+    make_seeds(tmp_path / "new", 90.0, translations=REFERENCES)
+    recipe = recipe_of(*table)
+    assert written(tmp_path, recipe)[0] == {"New": ["90.0 ± 0.1**"]}
+    # Of runs that show nothing, and of other training texts.
+    smoke = dataclasses.replace(recipe, scale="smoke")
+    assert "no marks for new (a smoke run)" in written(tmp_path, smoke)[1]
+    for folder in tmp_path.glob("*/config.json"):
+        corpus = {"fingerprint": folder.parent.name.partition("-")[0]}
+        folder.write_text(json.dumps({**json.loads(folder.read_text()), "corpus": corpus}))
+    assert "no marks for new (trained or scored on different texts)" in written(tmp_path, recipe)[1]
 
 
 def test_language_pairs_and_their_average(tmp_path):
@@ -319,7 +336,7 @@ def test_a_mean_is_not_compared_with_a_single_text(tmp_path, base, new):
             make_run(tmp_path / "zh-en" / system, float(bleu), translations=translations, names=(name,))
     found, notes = written(tmp_path, of_two_texts([Line("Zh", pair="zh-en", measure="BLEU")], differences=True))
     assert found == {"Zh": [f"{sum(scores) / len(scores):.1f}" for scores in (base, new)]}
-    assert "no marks for new (zh-en) (scored on different texts)" in notes
+    assert "no marks for new (zh-en) (trained or scored on different texts)" in notes
 
 
 def test_seeds_are_averaged_over_the_same_texts(tmp_path):
@@ -476,7 +493,7 @@ def test_scores_that_are_ratios_of_sums_have_marks_too(tmp_path, caplog):
         caplog.clear()
         path.write_text(json.dumps({"loss": bad}))
         found, notes = written(tmp_path, recipe)
-        assert found["New"] == bare and "no marks for new (no scores of sentences)" in notes
+        assert found["New"] == bare and "no marks for loss of new, perplexity of new (no scores of sentences)" in notes
         assert caplog.text.count(warned) == 1, bad
     for content in ("[]", json.dumps({"loss": [[[one] for one in above], [[one] for one in below]]})):
         caplog.clear()
