@@ -1,11 +1,13 @@
 """The test that counts seeds and sentences: against scipy's t-tests, and by simulations whose effect is known."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from keras_attn_zoo.evaluation.text_scores import compare_systems, sentence_statistics
-from keras_attn_zoo.evaluation.training_comparison import compare_trainings, resampled_scores
+from keras_attn_zoo.evaluation.training_comparison import TrainingComparison, compare_trainings, resampled_scores
 from keras_attn_zoo.support.errors import UserError
 
 
@@ -52,6 +54,31 @@ def test_errors_are_as_rare_as_they_should_be_and_effects_are_found():
     assert np.mean([one.interval()[0] <= margin <= one.interval()[1] for one in apart]) > 0.94
     least = np.mean([one.detectable for one in alike])
     assert 0.7 < np.mean([one.p_value < 0.05 for one in simulated(least, rng)]) < 0.9
+
+
+@pytest.mark.parametrize(
+    ("seeds", "spread", "paired"),
+    [((3, 3), (1.0, 1.0), True), ((3, 3), (1.0, 0.0), False), ((3, 5), (3.0, 1.0), False)],
+)
+def test_trainings_that_happen_to_be_alike_are_not_certain(seeds, spread, paired):
+    """A tenth of the variance is of sentences, which are many; of the rest, three trainings tell little."""
+    rng = np.random.default_rng(4)
+    of_text = (0.1 * sum(one**2 / n for one, n in zip(spread, seeds, strict=True))) ** 0.5
+    wrong = np.zeros(2)
+    for _ in range(4000):
+        own, other = (rng.normal(0, one, n) for one, n in zip(spread, seeds, strict=True))
+        found = compare_trainings(own + rng.normal(0, of_text), other, paired=paired)
+        found = dataclasses.replace(found, of_text=of_text)
+        wrong += [not low < 0 < high for low, high in map(found.interval, (0.95, 0.99))]
+    # Welch's test alone takes 1.5 % for 1 % where the smaller group varies more; one number of degrees of freedom for
+    # trainings and sentences together took 8 % for 5 %, and 3.5 % for 1 %.
+    assert wrong[0] / 4000 < 0.06 and wrong[1] / 4000 < 0.02
+
+
+def test_the_p_value_is_where_the_interval_reaches_0():
+    found = TrainingComparison(1.0, 0.2, 3.0, 0.3, (3, 3))
+    low, _ = found.interval(1 - found.p_value)
+    assert 0.001 < found.p_value < 0.1 and low == pytest.approx(0, abs=1e-6)
 
 
 def test_texts_are_drawn_as_a_mean_varies_and_as_sacrebleu_draws_them():

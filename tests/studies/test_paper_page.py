@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 
+import numpy as np
 import pytest
 
 from keras_attn_zoo.evaluation.training_comparison import TrainingComparison
@@ -208,6 +209,12 @@ def test_what_is_missing_is_named(tmp_path):
     make_seeds(tmp_path / "new", 5.0, **gold)
     recipe = dataclasses.replace(recipe_of(claim), tables=(dataclasses.replace(TABLE, rows=poor),))
     assert [one.lacks for one in compare(Runs(recipe, tmp_path))] == [""]
+    # That of another language pair says nothing.
+    table = dataclasses.replace(TABLE, rows=[dataclasses.replace(row, pair="tr-en") for row in poor])
+    recipe = dataclasses.replace(recipe_of(claim, pairs={"ro-en": Pair(), "tr-en": Pair()}), tables=(table,))
+    assert [one.lacks for one in compare(Runs(recipe, tmp_path))] == [
+        "new: BLEU 5.0, below 10; base: BLEU 5.0, below 10",
+    ]
 
 
 def test_numbers_of_the_same_trainings_are_paired(tmp_path):
@@ -242,6 +249,70 @@ def test_error_rates_are_compared_by_the_links_of_each_sentence(tmp_path):
         ("-10.0 (47.8 – 57.8)", "-12.5 (12.5 – 25.0)", "agrees"),
         ("-13.6 (57.8 – 71.4)", "-25.0 (25.0 – 50.0)", "differs"),
     ]
+
+
+def errors(folder, bad):
+    """Translations of which some have a wrong word, and what that adds to TER."""
+    make_seeds(folder, translations=[WRONG[i] if i in bad else REFERENCES[i] for i in range(30)])
+    return np.array([100 / 7 if i in bad else 0.0 for i in range(30)])
+
+
+def test_sentences_count_as_they_differ_between_the_systems(tmp_path, monkeypatch):
+    """TER is edits over words, of which every sentence has seven: its mean varies as that of the differences does."""
+    monkeypatch.setattr(paper_cells, "SAMPLES", 4000)
+    base, new = errors(tmp_path / "base", range(20)), errors(tmp_path / "new", range(14))
+    recipe = recipe_of(finding(Contrast("new", "base", "TER")))
+    cells = Contrast("new", "base", "TER").cells()
+    wanted = (new - base).std() / 30**0.5
+    found = Runs(recipe, tmp_path).value(*cells).comparison
+    assert found.of_seeds == 0 and found.of_text == pytest.approx(wanted, rel=0.05)
+    # The mean of two texts, of which the other one never varies.
+    for place, name in ((tmp_path / "zh-en", "test"), (tmp_path / "zh-en", "mt04")):
+        for system, bad in (("base", range(20)), ("new", range(14))):
+            words = [WRONG[i] if name == "test" and i in bad else REFERENCES[i] for i in range(30)]
+            make_seeds(place / system, translations=words, names=(name,))
+    recipe = dataclasses.replace(recipe, pairs={"de-en": Pair(), "zh-en": Pair(tests=("test", "mt04"))})
+    cells = Contrast("new", "base", "TER").cells("zh-en")
+    assert Runs(recipe, tmp_path).value(*cells).comparison.of_text == pytest.approx(wanted / 2, rel=0.05)
+
+
+def test_a_perplexity_varies_as_its_loss_does_and_a_log_by_seeds_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(paper_cells, "SAMPLES", 2000)
+    rng = np.random.default_rng(0)
+    for name in ("base", "new"):
+        losses = 2.0 + rng.normal(0, 0.2, 30)
+        make_seeds(tmp_path / name, loss=losses.mean(), perplexity=math.exp(losses.mean()))
+        for folder in tmp_path.glob(f"{name}*"):
+            path = RunFolder(folder).sentence_sums("test")
+            path.parent.mkdir()
+            path.write_text(json.dumps({"loss": [[*losses], [1.0] * 30]}))
+    runs = Runs(recipe_of(), tmp_path)
+    loss, perplexity, log = (
+        runs.value(*Contrast("new", "base", name).cells()).comparison
+        for name in ("loss", "perplexity", "lowest training loss")
+    )
+    # By the derivative of exp.
+    assert perplexity.of_text == pytest.approx(math.exp(2.0) * loss.of_text, rel=0.1) and loss.of_text > 0.03
+    assert (log.of_text, log.of_seeds, log.difference) == (0.0, 0.0, 0.0)
+    found = Runs(recipe_of(finding(Contrast("new", "base", "lowest training loss"), expected=(LEVEL,))), tmp_path)
+    assert any("over seeds alone" in note for note in findings_table(found, compare(found)).notes)
+
+
+def test_scores_of_two_tokenisers_and_sums_without_a_ratio_are_not_compared(tmp_path):
+    for name in ("base", "new"):
+        make_seeds(tmp_path / name, names=("test", "gold"), alignment={"aer": 0.9, "aer_without_full_stop": 0.5})
+    for folder in tmp_path.iterdir():
+        run = RunFolder(folder)
+        path = run.sentence_sums("gold")
+        path.parent.mkdir()
+        # Of most texts that are drawn, a third of the sentences have no links: of all others there is a ratio.
+        path.write_text(json.dumps({"aer_without_full_stop": [[15.0] + [0.0] * 29, [30.0] + [0.0] * 29]}))
+        if folder.name.startswith("new"):
+            scores = run.read_scores()["test"]
+            run.add_scores("test", {**scores, "text": {**scores["text"], "tokenize": "char"}})
+    runs = Runs(recipe_of(), tmp_path)
+    assert runs.value(*Contrast("new", "base").cells()).lacks == "trained or scored on different texts"
+    assert runs.value(*Contrast("new", "base", "AER", "gold").cells()).lacks == "no scores of sentences"
 
 
 def test_a_smoke_run_says_nothing(tmp_path):

@@ -248,6 +248,10 @@ def test_marks_are_of_the_tables_baseline_and_direction(tmp_path):
     make_run(tmp_path / "new-seed=2", 30.0)
     found, _ = written(tmp_path, recipe_of(columns, rows))
     assert "*" not in "".join(found["New"])
+    # By Welch's test: t = 0.5 / √(0.05 / 3), 2.9 degrees of freedom, p = 0.03.
+    for name, bleu in (("new", 30.3), ("new-seed=2", 30.5), ("new-seed=3", 30.7)):
+        make_run(tmp_path / name, bleu)
+    assert written(tmp_path, recipe_of(columns[:1], [Line("New", entry="new")]))[0]["New"] == ["30.5 ± 0.2*"]
 
 
 def test_too_few_seeds_and_other_texts_have_no_marks(tmp_path):
