@@ -50,7 +50,7 @@ class TrainingComparison:
     Example:
         >>> found = TrainingComparison(2.0, 0.4, 4.0, 0.3, (3, 3))
         >>> round(found.p_value, 3), round(found.detectable, 1)
-        (0.012, 1.6)
+        (0.01, 1.7)
     """
 
     difference: float
