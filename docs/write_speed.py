@@ -19,8 +19,8 @@ from keras_attn_zoo.studies.tabular import markdown_table  # noqa: E402
 RECORDS = ROOT / "benchmarks" / "records"
 PAGE = ROOT / "docs" / "reference" / "speed.md"
 # The records of the tables: of tasks that all toolkits share, and of systems beside the first one.
-PEERS = RECORDS / "peers-amx.jsonl"
-SYSTEMS = (RECORDS / "systems-amx.jsonl", RECORDS / "systems-avx512.jsonl")
+PEERS = RECORDS / "peers-amd.jsonl"
+SYSTEMS = RECORDS / "systems-amd.jsonl"
 # What the page calls contenders, less their precision, in its order.
 NAMES = {
     "ours-jax": "keras-attn-zoo, JAX",
@@ -97,20 +97,18 @@ def table_of_mechanisms(records):
         rows.setdefault(one["system"], {})[key] = f"{one['ratio']:.2f}"
     (first, _), *others = rows.items()
     shown = [[f"`{name}`", *(cells.get(key, "") for key in columns)] for name, cells in others]
-    jobs = {"Training": "training", "Search": "search"}
-    where = (f"{name}: {machine([one for one in records if one['job'] == job])}." for name, job in jobs.items())
-    return f"{' '.join(where)}\n\n{markdown_table([f'relative to `{first}`', *columns.values()], shown)}"
+    return markdown_table([f"relative to `{first}`", *columns.values()], shown)
 
 
 def blocks():
     """What the page says of machines, versions and figures, by name."""
-    peers, systems = read(PEERS), [read(path) for path in SYSTEMS]
+    peers, systems = read(PEERS), read(SYSTEMS)
     known = speeds(peers)
     return {
-        "machine": f"{machine(peers)}. {versions(peers)}.",
+        "machine": f"{machine([*peers, *systems])}. {versions(peers)}.",
         "training": table_of_training(known),
         "search": table_of_search(known),
-        "mechanisms": table_of_mechanisms([one for records in systems for one in records]),
+        "mechanisms": table_of_mechanisms(systems),
     }
 
 
