@@ -39,6 +39,7 @@ def simulated(effect, rng, trials=1500, seeds=3, sentences=60):
     return found
 
 
+@pytest.mark.long
 def test_errors_are_as_rare_as_they_should_be_and_effects_are_found():
     rng = np.random.default_rng(2)
     alike = simulated(0.0, rng)
