@@ -352,8 +352,8 @@ BROKEN = {
         (
             "RAN loses its residual connection",
             "sign",
-            "return refined + energies if self.residual else refined",
-            "return refined",
+            "refined = refined + energies if self.residual else refined",
+            "refined = refined + 0",
         ),
     ],
     "kernels/torch_forms.py": [
