@@ -289,7 +289,7 @@ def alignment_scores(
 def aer_sums(
     predicted: Sequence[Alignment | Collection[Link]], gold: Sequence[Alignment | Collection[Link]]
 ) -> list[list[float]]:
-    """Return what the alignment error rate is a ratio of, sentence by sentence, for `ratio_test`.
+    """Return what the alignment error rate is a ratio of, sentence by sentence, for `resampled_scores`.
 
     Args:
         predicted, gold: see `alignment_scores`.

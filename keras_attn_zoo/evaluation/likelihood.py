@@ -67,7 +67,7 @@ def corpus_likelihood(translations: Iterable) -> dict[str, float]:
 
 
 def likelihood_sums(translations: Iterable) -> dict[str, list[list[float]]]:
-    """Return what the figures of `corpus_likelihood` are ratios of, sentence by sentence, for `ratio_test`.
+    """Return what the figures of `corpus_likelihood` are ratios of, sentence by sentence, for `resampled_scores`.
 
     Args:
         translations: see `corpus_likelihood`.

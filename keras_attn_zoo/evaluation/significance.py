@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.extras import require
 
 require("sacrebleu", user=__name__)
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
 
@@ -135,59 +134,9 @@ def score_of_sums(metric: Metric, sums: NDArray) -> float:
     return float(metric._aggregate_and_compute([sums.tolist()]).score)
 
 
-def ratio_test(own: ArrayLike, baseline: ArrayLike, test: str, samples: int, seed: int) -> float:
-    """Return the p-value of a test of two scores that are ratios of sums over sentences, as of `paired_tests`.
-
-    Use it for a loss, which is a sum over sentences by their tokens, or an alignment error rate.
-
-    Args:
-        own: `(2, sentences)`: numerators and denominators.
-        baseline: the same of the baseline, on the same sentences.
-        test: "bootstrap" or "randomization".
-        samples: number of resampled corpora or trials.
-        seed: positive integer.
-
-    Raises:
-        UserError: the shapes differ, or are others; numbers that are not finite; denominators of 0 in all sentences.
-
-    Example:
-        >>> ratio_test([[1.0, 2.0], [1, 1]], [[1.0, 2.0], [1, 1]], "bootstrap", 100, 1)
-        1.0
-    """
-    own, baseline = np.asarray(own, "float64"), np.asarray(baseline, "float64")
-    if own.shape != baseline.shape or own.ndim != 2 or len(own) != 2 or not own.size:
-        raise UserError(
-            f"the sums have the shapes {own.shape} and {baseline.shape}: give numerators and denominators of the same "
-            "sentences."
-        )
-    if not (np.isfinite([own, baseline]).all() and own[1].sum() > 0 and baseline[1].sum() > 0):
-        raise UserError("the sums are not finite, or their denominators are 0 in all sentences: there is no ratio.")
-    generator, sentences = np.random.default_rng(seed), own.shape[1]
-    seen = abs(_ratio(own.sum(1)) - _ratio(baseline.sum(1)))
-    if seen == 0:
-        return 1.0
-    as_large = 0
-    if test == "bootstrap":
-        drawn = (generator.integers(sentences, size=sentences) for _ in range(samples))
-        found = np.array([abs(_ratio(own[:, i].sum(1)) - _ratio(baseline[:, i].sum(1))) for i in drawn])
-        as_large = int((found - found.mean() > seen).sum())
-    else:
-        for _ in range(samples):
-            exchanged = generator.integers(2, size=sentences, dtype=bool)
-            one, other = np.where(exchanged, baseline, own).sum(1), np.where(exchanged, own, baseline).sum(1)
-            as_large += abs(_ratio(one) - _ratio(other)) >= seen - _ROUNDING * seen
-    differing = int((own != baseline).any(0).sum())
-    return max((as_large + 1) / (samples + 1), _least(differing))
-
-
 def _least(differing):
     """The smallest p-value that so many sentences that differ allow, see `paired_tests`."""
     return min(1.0, 2.0 ** (1 - differing))
-
-
-def _ratio(sums):
-    """Of nothing, 0."""
-    return float(sums[0] / sums[1]) if sums[1] else 0.0
 
 
 @contextlib.contextmanager

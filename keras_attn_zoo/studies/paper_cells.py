@@ -25,6 +25,7 @@ from keras_attn_zoo.runs.timing_data import BESIDE_OTHER_WORK, timed_together
 from keras_attn_zoo.studies.comparison import Recipe, check_seed, folders_by_seed
 from keras_attn_zoo.studies.measures import Scored, measure, number, ratio_of, step_of, tested
 from keras_attn_zoo.studies.paper_tables import DECIMALS, Cell, PaperTable, cells_of
+from keras_attn_zoo.studies.scores_by_length import LEAST_SENTENCES
 from keras_attn_zoo.studies.table import Result
 from keras_attn_zoo.studies.text_names import part_name, text_name
 from keras_attn_zoo.support.errors import UserError
@@ -36,8 +37,8 @@ _INSTEAD = {"gold": "test"}
 _UNTESTED = "these are compared without a test"
 # How many texts are drawn of a test text.
 SAMPLES = 1_000
-# Of translations that are worse, no difference means anything; nor of fewer sentences.
-LEAST_BLEU, LEAST_SENTENCES = 10.0, 20
+# Of translations that are worse, no difference means anything.
+LEAST_BLEU = 10.0
 # Why there is no comparison.
 NOT_RUN, NOT_MEASURED, INCOMPARABLE = "not run", "not measured", "trained or scored on different texts"
 NO_SENTENCES, SMOKE = "no scores of sentences", "a smoke run"
