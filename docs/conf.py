@@ -27,7 +27,8 @@ copyright = f"{author}, Apache License 2.0"
 release = version = keras_attn_zoo.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-exclude_patterns = ["_build"]
+# The runs' comments stand on their pages.
+exclude_patterns = ["_build", "results/runs"]
 ROOT = Path(__file__).resolve().parent.parent
 REPOSITORY = "https://github.com/OWNER/keras-attn-zoo/blob/main/"
 # Stands for the account that hosts the repository, see CONTRIBUTING.md.

@@ -76,6 +76,7 @@ def write_one(name, recipe, out):
     from summary_of_findings import findings_of
 
     from keras_attn_zoo.cli.plot import PAIR, draw_pictures
+    from keras_attn_zoo.runs.run_folder import RunFolder
     from keras_attn_zoo.studies.comparison import expand
     from keras_attn_zoo.studies.paper_cells import Runs
     from keras_attn_zoo.studies.paper_files import write_tables
@@ -93,10 +94,12 @@ def write_one(name, recipe, out):
         raise UserError(f"no run of {name} has been scored in {out}: check the folder, or train one.")
     for pair in runs.pairs:
         there = {entry: own for entry, own in recipe.entries.items() if runs.folders(pair, entry)}
-        for file in of_text:
+        # Runs that were kept have no weights, and the pictures of their page already.
+        kept = not any(RunFolder(folder).best.exists() for entry in there for folder in runs.folders(pair, entry))
+        for file in () if kept else of_text:
             (recipe.folder_of(out, pair) / file).unlink(missing_ok=True)
         # One alone shows nothing of a comparison.
-        if len(there) > 1:
+        if len(there) > 1 and not kept:
             draw_pictures(without_text(whole, pair).at_scale(scale), expand(there, {}), recipe.folder_of(out, pair))
     page = write_page(runs, write_tables(runs))
     shown = set()
@@ -131,26 +134,34 @@ def blocks():
     return {"findings": table(read_findings())}
 
 
-def main():
-    """Parse the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options_of(description):
+    """Parse the command line of a script; return its parser, and recipes with the folders of their runs."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="*", metavar="RECIPE=FOLDER", help="a recipe and the folder of its runs")
     options = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.path[:0] = [str(ROOT / "presets"), str(ROOT / "benchmarks" / "peers")]
     from keras_attn_zoo.support.backends import choose_backend
-    from keras_attn_zoo.support.errors import UserError
 
     choose_backend(None)
-    from records import fill
-
     scripts = sorted(path.stem for path in (ROOT / "recipes").glob("*.py"))
     known = [page for name in scripts for page in (name, *(f"{name}_{task}" for task in load_recipe(name).tasks))]
     if wrong := [one for one in options.pages if not re.fullmatch(rf"({'|'.join(known)})=.+", one)]:
         parser.error(f"received {wrong[0]!r}, give RECIPE=FOLDER with one of the recipes {', '.join(known)}.")
+    parts = (one.partition("=") for one in options.pages)
+    return parser, [(name, Path(folder)) for name, _, folder in parts]
+
+
+def main():
+    """Write the pages."""
+    parser, pages = options_of(__doc__)
+    from records import fill
+
+    from keras_attn_zoo.support.errors import UserError
+
     try:
-        for name, _, folder in (one.partition("=") for one in options.pages):
-            write_one(name, load_recipe(name), Path(folder))
+        for name, folder in pages:
+            write_one(name, load_recipe(name), folder)
         fill(PAGES / "index.md", blocks())
     except UserError as error:
         parser.error(str(error))

@@ -22,7 +22,7 @@ PACKAGE = ROOT / "keras_attn_zoo"
 RECIPES = {path.name: path for path in sorted((ROOT / "recipes").glob("*.py"))}
 PAGES = [
     ROOT / "README.md",
-    *sorted(page for page in (ROOT / "docs").rglob("*.md") if not {"api", "_build"} & set(page.parts)),
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if not {"api", "_build", "runs"} & set(page.parts)),
     *sorted((ROOT / "benchmarks").rglob("*.md")),
 ]
 

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from keras_attn_zoo.evaluation.training_comparison import LEAST_SEEDS
+from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.studies import paper_cells
 from keras_attn_zoo.studies.comparison import Entry, Recipe
@@ -20,7 +21,7 @@ from keras_attn_zoo.studies.measures import measure
 from keras_attn_zoo.studies.paper_cells import Runs
 from keras_attn_zoo.studies.paper_files import write_tables
 from keras_attn_zoo.studies.paper_findings import DIFFERS, IN_DIRECTION, UNDECIDED, compare
-from keras_attn_zoo.studies.paper_page import MOST_WORDS, claims_in, words_of
+from keras_attn_zoo.studies.paper_page import MOST_WORDS, claims_in, words_of, write_page
 from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, Contrast, Finding, Pair, PaperTable
 from keras_attn_zoo.viewing.attention_pictures import plot_curves
 from tests.made_runs import REFERENCES, WRONG, make_run, make_seeds, table_rows
@@ -279,6 +280,34 @@ def test_pictures_of_a_sentence_of_the_text_are_drawn_again(writer, made_runs, m
     assert drawn == [{"of-text.png": filled, "curves.png": "curves transformer"}]
     assert [path.name for path in out.glob("*.png")] == ["curves.png"]
     assert [path.name for path in pages.glob("*.png")] == ["rosendahl2021-curves.png"]
+
+
+def test_runs_are_kept_without_their_text(writer, tmp_path, monkeypatch):
+    """And the page of them is the same, wherever they are."""
+    monkeypatch.setattr(paper_cells, "SAMPLES", 100)
+    monkeypatch.syspath_prepend(ROOT / "presets")
+    keeper, out = importlib.import_module("keep_runs"), tmp_path / "out"
+    monkeypatch.setattr(keeper, "KEPT", tmp_path / "kept")
+    for name, bleu, translations in (("transformer", 30.0, WRONG), ("previous-context", 60.0, REFERENCES)):
+        make_seeds(out / name, bleu, translations=translations, names=("test", "valid"))
+    for folder in out.iterdir():
+        run = RunFolder(folder)
+        run.environment.write_text(json.dumps({"backend": "torch", "command": ["--train", "/home/me/secret.de"]}))
+        train = [f"/home/me/news/train.{side}" for side in ("ro", "en")]
+        config = json.loads(run.config.read_text())
+        run.config.write_text(json.dumps({**config, "corpus": {"train": train, "reverse": False}}))
+    (out / "comments.md").write_text("Claim 1 is strange.")
+    keeper.keep("rosendahl2021", out)
+    kept = tmp_path / "kept" / "rosendahl2021"
+    pages = []
+    for place in (out, kept):
+        runs = Runs(writer.load_recipe("rosendahl2021"), place)
+        pages.append(write_page(runs, write_tables(runs)).read_text("utf-8"))
+    assert pages[0] == pages[1] and "news/train ro→en" in pages[0] and "p < 0.01" in pages[0]
+    whole = [path for path in kept.rglob("*") if path.is_file()]
+    assert {path.parent.name for path in whole} >= {"transformer", "sentence_counts"}
+    text = b"".join(path.read_bytes() for path in whole if path.parent != kept)
+    assert b"house" not in text and b"quelle" not in text and b"/home" not in text
 
 
 @pytest.fixture

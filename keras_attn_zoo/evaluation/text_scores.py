@@ -284,6 +284,18 @@ def sentence_statistics(
     return corpus_statistics(computed, translations, every), functools.partial(score_of_sums, computed)
 
 
+def score_of_counts(metric: str, lowercase: bool = False, tokenize: str = TOKENIZE) -> Callable[[NDArray], float]:
+    """Return the function of `sentence_statistics` alone, for counts that are known.
+
+    Example:
+        >>> counts, _ = sentence_statistics(["a b c d"], ["a b c d"], "bleu")
+        >>> round(score_of_counts("bleu")(counts.sum(0)), 1)
+        100.0
+    """
+    (computed,) = _build_metrics(metric, lowercase, tokenize).values()
+    return functools.partial(score_of_sums, computed)
+
+
 def how_scored(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options `tokenize` and `lowercase` of scores that `TextScores.as_dict` returned.
 

@@ -33,7 +33,7 @@ from keras_attn_zoo.support.locks import locked
 from keras_attn_zoo.support.setting_types import shown_value
 
 # Folders whose files are named after a test set or a picture.
-_PARTS = ("hypotheses", "references", "alignments", "sentence_sums", "pictures")
+_PARTS = ("hypotheses", "references", "alignments", "sentence_sums", "sentence_counts", "pictures")
 # Settings that runs of earlier versions lack, with what they did; those of its parts.
 _LATER_SETTINGS = {"precision": "float32"}
 _LATER_IN_PARTS: dict[str, dict[str, Any]] = {
@@ -70,9 +70,11 @@ class RunFolder:
     hypotheses/        translations, one file per test set
     alignments/        Pharaoh lines, one file per test set
     sentence_sums/     what scores are ratios of, one file per test set
+    sentence_counts/   what metrics count in translations, one file per test set; in place of text that is not passed on
     pictures/          attention of sentences, curves
     scores.json        all scores, with signatures and times
     timing.json        times of training steps and of a translation, from a pass of their own
+    text_counts.json   sentences and words of the training text, in place of it
     ```
 
     Args:
@@ -93,6 +95,7 @@ class RunFolder:
         self.best = self.path / "best"
         self.scores = self.path / "scores.json"
         self.timing = self.path / "timing.json"
+        self.text_counts = self.path / "text_counts.json"
 
     @property
     def holds_run(self) -> bool:
@@ -170,6 +173,14 @@ class RunFolder:
     def sentence_sums(self, name: str) -> Path:
         """Return the file of what scores of a test set are ratios of, sentence by sentence."""
         return self._file("sentence_sums", name, ".json")
+
+    def sentence_counts(self, name: str) -> Path:
+        """Return the file of what metrics count in the translations of a test set, see `counted`."""
+        return self._file("sentence_counts", name, ".npz")
+
+    def has_counts_alone(self, name: str) -> bool:
+        """Return whether counts stand in place of the translations of a test set."""
+        return kind_of(self.sentence_counts(name)) is not None and kind_of(self.hypotheses(name)) is None
 
     def picture(self, name: str) -> Path:
         """Return the file of a picture."""

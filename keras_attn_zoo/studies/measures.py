@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 
 from keras_attn_zoo.evaluation.multi_bleu import MultiBLEU, require_moses
-from keras_attn_zoo.evaluation.text_scores import NORMALIZED_TER, bleu_key, how_scored, score_text
+from keras_attn_zoo.evaluation.text_scores import NORMALIZED_TER, bleu_key, how_scored
 from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.sentence_counts import counted
 from keras_attn_zoo.runs.tasks import METRICS
 from keras_attn_zoo.runs.timing_data import timed_together, translation_seconds
 from keras_attn_zoo.studies.paper_tables import BLEU_AFTER
 from keras_attn_zoo.studies.table import COLUMNS
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import kind_of
+from keras_attn_zoo.support.files import kind_of, read_json
 from keras_attn_zoo.training.run_log import read_log
 
 _MULTI_BLEU = "Multi-BLEU"
+_COUNTS = ("sentences", "running words", "vocabulary")
 # What its tokeniser is for where no language pair is known.
 _USUAL_LANGUAGE = "en"
 
@@ -92,15 +94,17 @@ def _counts_of_text(folder, key, settings):
 
     text = encoded_training_text(folder, key, settings)
     return {
-        side: {"sentences": len(text), "running words": len(ids), "vocabulary": np.count_nonzero(np.bincount(ids))}
+        side: dict(zip(_COUNTS, (len(text), len(ids), int(np.count_nonzero(np.bincount(ids)))), strict=True))
         for side, ids in (("source", text.source_ids), ("target", text.target_ids))
     }
 
 
 def _of_text(count, side):
-    """A count of a side of the training text, which lies encoded beside the runs."""
+    """A count of a side of the training text, which lies encoded beside the runs if it was not kept in its place."""
 
     def value(one):
+        if kind_of(one.run.text_counts) is not None:
+            return read_json(one.run.text_counts)[side][count]
         folder, key = one.run.path.absolute().parent / "data", one.run.corpus()["fingerprint"]
         return _counts_of_text(folder, key, one.run.system().data)[side][count]
 
@@ -143,10 +147,9 @@ def _multi_bleu(one):
 
 
 def _scored_again(one, metric, **how):
-    """What scores.json does not have, from the translations."""
-    translations, (first, *more) = one.run.read_translations(one.split)
-    how = {**how_scored(one.scores["text"]), **how}
-    return score_text(translations, first, metric, more_references=more, **how)[metric].score
+    """What scores.json does not have, from the translations or what was counted in them."""
+    counts, score = counted(one.run, one.split, metric, **{**how_scored(one.scores["text"]), **how})
+    return score(counts.sum(0))
 
 
 def _of_timing(value, **options):
@@ -221,11 +224,7 @@ MEASURES = {
         sign=-1,
         note=_FREE,
     ),
-    **{
-        f"{count}, {side}": _of_text(count, side)
-        for count in ("sentences", "running words", "vocabulary")
-        for side in ("source", "target")
-    },
+    **{f"{count}, {side}": _of_text(count, side) for count in _COUNTS for side in ("source", "target")},
     "AER": _aer("aer_without_full_stop"),
     "AER, all layers": _aer("all_layers_aer_without_full_stop"),
     "parameters": _of_scores("parameters", unit=" M", seeded=False, margin=0.0, sign=-1, part="train"),
@@ -270,6 +269,14 @@ def measure(name: str) -> Measure:
     )
 
     return Measure(lambda one: _measured_after(found[1], one)[1], note=note)
+
+
+def text_counts(one: Scored) -> dict[str, dict[str, float | None]]:
+    """Return how many sentences, words and different words each side of a run's training text has, as far as is known.
+
+    They stand in place of the text where a run is kept without it.
+    """
+    return {side: {count: number(f"{count}, {side}", one) for count in _COUNTS} for side in ("source", "target")}
 
 
 def _measured_after(percent, one):

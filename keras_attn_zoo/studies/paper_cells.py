@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keras_attn_zoo.evaluation.significance import SEED
-from keras_attn_zoo.evaluation.text_scores import how_scored, sentence_statistics
+from keras_attn_zoo.evaluation.text_scores import how_scored
 from keras_attn_zoo.evaluation.training_comparison import (
     LEAST_SEEDS,
     TrainingComparison,
@@ -21,6 +21,7 @@ from keras_attn_zoo.evaluation.training_comparison import (
 )
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.score_data import how_searched, without_outdated
+from keras_attn_zoo.runs.sentence_counts import counted
 from keras_attn_zoo.runs.timing_data import BESIDE_OTHER_WORK, timed_together
 from keras_attn_zoo.studies.comparison import Recipe, check_seed, folders_by_seed
 from keras_attn_zoo.studies.measures import Scored, measure, number, ratio_of, step_of, tested
@@ -375,13 +376,13 @@ class Runs:
 
     def _of_translations(self, folder, split, metric, tokenize):
         """What a metric counts in the translations of a run, and how its score is computed of that; or None."""
-        found = self._translations((folder, split))
-        if found is None:
-            return None
-        ((translations, (first, *more)),) = found
         how = how_scored(self._read(folder)[split]["text"])
         how |= {} if tokenize is None else {"tokenize": tokenize}
-        return sentence_statistics(translations, first, metric, more_references=more, **how)
+        try:
+            return counted(RunFolder(folder), split, metric, **how)
+        except UserError as error:
+            self._tell_untested(error)
+            return None
 
     def _have_same_references(self, own, parts, its, of_against):
         """Whether runs were scored against the same references, as far as these are there, in the same way."""
@@ -394,21 +395,26 @@ class Runs:
                 for side, cell in ((own, one), (its, other))
                 for folder in side
             ]
-            found = self._translations(*places)
-            if found is not None and any(references != found[0][1] for _, references in found):
+            found = self._references(*places)
+            if found is not None and any(references != found[0] for references in found):
                 return False
             how = [how_scored(self._read(folder)[split]["text"]) for folder, split in places if wanted.test is not None]
             if any(one != how[0] for one in how):
                 return False
         return True
 
-    def _translations(self, *places):
-        """Translations and references of runs and texts; None if any are missing, or not those that were scored."""
-        try:
-            return [RunFolder(folder).read_translations(name) for folder, name in places]
-        except UserError as error:
-            self._tell(f"{str(error).rstrip('.')}; {_UNTESTED}")
+    def _references(self, *places):
+        """References of runs and texts; None if any are missing or damaged, or counts were kept in their place."""
+        if any(RunFolder(folder).has_counts_alone(name) for folder, name in places):
             return None
+        try:
+            return [RunFolder(folder).read_translations(name)[1] for folder, name in places]
+        except UserError as error:
+            self._tell_untested(error)
+            return None
+
+    def _tell_untested(self, error):
+        self._tell(f"{str(error).rstrip('.')}; {_UNTESTED}")
 
     def _tell(self, what):
         """Warn of a damaged file, once for all cells that need it."""
@@ -446,7 +452,8 @@ def _alike(folders):
             trained_on = run.corpus().get("fingerprint")
             settings = {**run.system().to_dict(), "seed": None, "name": None}, trained_on
             scores = run.read_scores()["test"]
-            of_text = run.read_translations("test")[1], how_scored(scores["text"]), how_searched(scores)
+            references = None if run.has_counts_alone("test") else run.read_translations("test")[1]
+            of_text = scores.get("text_checksum") or references, how_scored(scores["text"]), how_searched(scores)
         except UserError as error:
             _LOG.warning("the paper's tables leave out %s: %s", shown(folder), error)
             continue
