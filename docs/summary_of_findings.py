@@ -45,16 +45,31 @@ def record(runs, one):
 
 
 def table(pages):
-    """The table of all claims, in Markdown; `pages` are the findings of each page by its name."""
+    """The table of all claims, in Markdown; `pages` are the findings of each page by its name.
+
+    A claim with a verdict has a row. Those of a page without one share a row for each reason, by their numbers.
+    """
     from keras_attn_zoo.support.escapes import in_markdown
 
-    rows = [
-        [f"[{title_of(page)}]({page}.md)", *(in_markdown(cell, cell=True) for cell in row(number, one))]
-        for page, claims in sorted(pages.items())
-        for number, one in enumerate(claims, start=1)
-    ]
+    rows = []
+    for page, claims in sorted(pages.items()):
+        decided = {number for number, one in enumerate(claims, start=1) if is_decided(one["comparisons"])}
+        own = [row(number, claims[number - 1]) for number in sorted(decided)]
+        others = collections.defaultdict(list)
+        for number, one in enumerate(claims, start=1):
+            if number not in decided:
+                others[verdict_of(one["comparisons"])].append(str(number))
+        own += [[f"claim{'s' * (len(of) > 1)} {', '.join(of)}", why, "", "", ""] for why, of in others.items()]
+        rows += [[f"[{title_of(page)}]({page}.md)", *(in_markdown(cell, cell=True) for cell in one)] for one in own]
     headings = ["paper", "claim", "verdict", "here [the paper]", "seeds", "scored on"]
     return "\n".join(f"| {' | '.join(line)} |" for line in (headings, ["---"] * len(headings), *rows))
+
+
+def is_decided(comparisons):
+    """Whether any comparison of a claim has a verdict."""
+    from keras_attn_zoo.studies.paper_findings import AGREES, DIFFERS, IN_DIRECTION
+
+    return any(one["verdict"] in (AGREES, IN_DIRECTION, DIFFERS) for one in comparisons)
 
 
 def title_of(page):
