@@ -259,7 +259,7 @@ def test_a_page_of_own_runs_is_written_whole_or_not_at_all(writer, made_runs, mo
     assert json.loads((pages / "findings.json").read_text()) == kept
     (pages / "index.md").write_text(INDEX)
     assert write() == (0, "")
-    assert (pages / "index.md").read_text("utf-8").count("[Zeng](zeng2021.md)") == len(FOUND["zeng2021"])
+    assert "| [Zeng](zeng2021.md) | claim" in (pages / "index.md").read_text("utf-8")
     text = (pages / "rosendahl2021.md").read_text("utf-8")
     assert "Scale smoke: tiny systems" in text and "| `transformer` |" in text
     assert "Scale smoke: tiny systems" in (out / "tables.md").read_text("utf-8")
