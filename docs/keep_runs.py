@@ -49,7 +49,10 @@ def keep_run(recipe, pair, folder, place):
     for name in scores:
         keep_counts(run, name, countings(recipe, scores[name], pair), place)
         if run.sentence_sums(name).exists():
-            write_json(kept.sentence_sums(name), read_json(run.sentence_sums(name)))
+            sums = read_json(run.sentence_sums(name))
+            # Six digits are enough for the ratio.
+            short = {key: [[round(one, 6) for one in part] for part in parts] for key, parts in sums.items()}
+            write_json(kept.sentence_sums(name), short)
     rounds = [line for line in run.log.read_text("utf-8").splitlines(keepends=True) if '"round"' in line]
     write_text(kept.log, "".join(rounds))
     write_json(kept.text_counts, text_counts(Scored(run, "test", scores["test"])))

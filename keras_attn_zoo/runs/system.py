@@ -148,6 +148,16 @@ def _unknown(name, names):
     return UserError(f"there is no setting {shown_value(name)}: {choice(name, sorted(names))}")
 
 
+def _of_other_body(name, body):
+    """What to say of a setting that only another body has; None if none has it."""
+    titles = [other.title for other in BODIES.values() if name in other.settings]
+    if not titles:
+        return None
+    return UserError(
+        f"{shown_value(name)} is a setting of the {' and the '.join(titles)}, not of the {BODIES[body].title}: leave it out."
+    )
+
+
 def _among(names):
     return " or ".join(f"body={name!r}" for name in names)
 
@@ -283,7 +293,7 @@ class System:
             elif _takes_arguments(key) and (parts := split_name(key)) and parts[0] in self.sizes:
                 arguments[parts] = check_argument(value, key)
             else:
-                raise _unknown(key, self.settings())
+                raise _of_other_body(key, self.body) or _unknown(key, self.settings())
         for (place, argument), value in arguments.items():
             backbone = changed.setdefault("backbone", dict(self.backbone))
             backbone[place] = with_argument(backbone.get(place, self.sizes[place]), argument, value)

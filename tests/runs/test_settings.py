@@ -131,6 +131,13 @@ def test_the_last_of_a_name_counts_and_several_settings_change_together():
     assert TINY.override(tokens_per_batch=64, sentences_per_batch=None).data.sentences_per_batch is None
 
 
+def test_a_setting_of_the_other_body_is_said_to_be_one():
+    with pytest.raises(UserError, match="'num_heads' is a setting of the Transformer, not of the RNN: leave it out"):
+        System("a", {}, body="rnn").override(num_heads=4)
+    with pytest.raises(UserError, match="'hidden_dim' is a setting of the RNN, not of the Transformer: leave it out"):
+        System("a", {}, body="transformer").override(hidden_dim=4)
+
+
 @pytest.mark.parametrize(
     ("typed", "text"),
     [
