@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.cli.process import reason
+from keras_attn_zoo.evaluation.alignment_scores import alignment_scores
 from keras_attn_zoo.evaluation.alignments import (
     Alignment,
-    alignment_scores,
     format_alignment,
     parse_alignment,
     read_alignments,
