@@ -519,9 +519,9 @@ def links_in(
 ) -> list[Alignment]:
     """Return the links of a file; if neither `option`, the format nor a link tells the base, say which was assumed."""
     links = read_alignments(path, index_base, reverse, lengths, format)
-    told = index_base is not None or FORMATS[format] is not None
-    if not told and not any(0 in link for one in links for link in one.possible):
-        _LOG.info("%s: no word has number 0, but words are counted from 0; see %s", shown(path), option)
+    lowest = min((min(link) for one in links for link in one.possible), default=0)
+    if index_base is None and FORMATS[format] is None and lowest > 0:
+        _LOG.info("%s: read as counted from 0, although no position is 0; see %s", shown(path), option)
     return links
 
 

@@ -358,9 +358,7 @@ def _giza_lines(number, alignment, pair, reverse):
         if not sure:
             raise UserError(f"sentence pair {number}: the format giza has no links that are merely possible.")
         if left > len(first) or right > len(second):
-            raise UserError(
-                f"sentence pair {number}: a link points past the last word of {len(first)} or {len(second)}."
-            )
+            raise UserError(f"sentence pair {number}: the link {left}-{right} points past the last word.")
         places[left].append(f"{right} ")
     yield f"# Sentence pair ({number}) source length {len(first)} target length {len(second)} alignment score : 1"
     yield " ".join(second)
