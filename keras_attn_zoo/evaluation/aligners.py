@@ -75,8 +75,9 @@ def align_text(
         UserError: a pair has an empty side; see `check_aligner` and `symmetrize`.
 
     Example:
-        >>> text = [("das Haus".split(), "the house".split()), ("das Buch".split(), "the book".split())]
-        >>> sorted(align_text("hmm", text[:1], train=text[1:], method="intersection")[0])
+        >>> text = [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book")]
+        >>> first, *train = [(source.split(), target.split()) for source, target in text]
+        >>> sorted(align_text("hmm", [first], train, method="intersection")[0])
         [(0, 0), (1, 1)]
 
     Source: for fast_align, Dyer, Chahuneau and Smith, "A Simple, Fast, and Effective Reparameterization of IBM Model 2"
@@ -119,6 +120,8 @@ def _fast_align(text, count):
         lines, *probabilities = (str(Path(folder) / name) for name in ("text", "forward", "reverse"))
         write_text(lines, "".join(f"{source} ||| {target}\n" for source, target in zip(sources, targets, strict=True)))
         options: dict[str, Any] = {"favor_diagonal": True, "optimize_tension": True, "variational_bayes": True}
+        # The logarithm below which probabilities are left out: the default leaves out many that matter.
+        options["beam_threshold"] = -100.0
         systran_align.generate_alignment_probabilities(lines, *probabilities, **options)
         words = ([line.split(" ") for line in side[:count]] for side in (sources, targets))
         found = systran_align.Aligner(*probabilities).align_batch(*words)

@@ -39,8 +39,9 @@ class IBM1:
         UserError: there are no pairs; one has an empty side.
 
     Example:
-        >>> text = [("das Haus".split(), "the house".split()), ("das Buch".split(), "the book".split())]
-        >>> sorted(IBM1(text).align(text)[0])
+        >>> text = [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book")]
+        >>> pairs = [(source.split(), target.split()) for source, target in text]
+        >>> sorted(IBM1(pairs).align(pairs)[0])
         [(0, 0), (1, 1)]
 
     Source: Brown, Della Pietra, Della Pietra and Mercer, "The Mathematics of Statistical Machine Translation" (1993),
@@ -154,8 +155,9 @@ class HMM(IBM1):
         UserError: there are no pairs; one has an empty side.
 
     Example:
-        >>> text = [("das Haus".split(), "the house".split()), ("das Buch".split(), "the book".split())]
-        >>> sorted(HMM(text).align(text)[1])
+        >>> text = [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book")]
+        >>> pairs = [(source.split(), target.split()) for source, target in text]
+        >>> sorted(HMM(pairs).align(pairs)[1])
         [(0, 0), (1, 1)]
 
     Source: Vogel, Ney and Tillmann, "HMM-Based Word Alignment in Statistical Translation" (1996); the empty word is

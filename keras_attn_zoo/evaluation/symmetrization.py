@@ -25,8 +25,8 @@ def symmetrize(forward: Collection[Link], reverse: Collection[Link], method: str
 
     As links that are added change which others can be, their order counts. It is that of Moses' symal: links are
     visited by target position, then by source position, again and again until none was added; one that was added is
-    visited in the same round if its turn is still to come. fast_align's atools looks at each candidate in the order of
-    source positions instead, and differs in a few links.
+    visited in the same round if its turn is still to come. fast_align's atools asks each candidate, in the order of
+    source positions, whether it is next to a link, which gives other links where candidates compete.
 
     Args:
         forward: F, the links (j, i) of the direction in which a target word has at most one.
@@ -40,7 +40,7 @@ def symmetrize(forward: Collection[Link], reverse: Collection[Link], method: str
         UserError: the method is unknown.
 
     Example:
-        >>> sorted(symmetrize({(0, 0), (1, 1), (3, 2)}, {(0, 0), (2, 1)}, "grow-diag"))
+        >>> sorted(symmetrize({(0, 0), (1, 1), (5, 2)}, {(0, 0), (1, 1), (2, 1)}, "grow-diag"))
         [(0, 0), (1, 1), (2, 1)]
 
     Source: Koehn, Och and Marcu, "Statistical Phrase-Based Translation" (2003), Section 3; Och and Ney, "A Systematic
