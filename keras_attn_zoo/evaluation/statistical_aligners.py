@@ -1,6 +1,7 @@
 """Word alignment by counting: IBM Model 1 and the hidden Markov model, trained by expectation maximisation in NumPy."""
 
 import collections
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -27,7 +28,8 @@ class IBM1:
         c(f, e) = Σ over pairs, j and i with f_j = f and e_i = e  of  t(f_j | e_i) / Σ_i' t(f_j | e_i')
         t(f | e) = c(f, e) / Σ_f' c(f', e)
 
-    Words are compared in lower case. Memory is about 50 bytes for each source word times each target word of a pair.
+    Words are compared in lower case. Training takes up to 70 bytes for each source word times each target word of a
+    pair: two gigabytes for 200,000 pairs of 10 words.
 
     Args:
         pairs: the training text, `(source words, target words)` of each pair. It needs no gold links, so include the
@@ -185,9 +187,9 @@ class HMM(IBM1):
         # Of the distances 1 - I … I.
         self._jumps = np.full(2 * longest, 1 / (2 * longest))
         for done in range(1, iterations + 1):
-            self._expected = np.zeros_like(self._jumps)
-            self._train(cells, 1, self._forward_backward, None)
-            self._jumps = np.maximum(self._expected / self._expected.sum(), _LEAST)
+            expected = np.zeros_like(self._jumps)
+            self._train(cells, 1, functools.partial(self._forward_backward, expected), None)
+            self._jumps = np.maximum(expected / expected.sum(), _LEAST)
             if progress is not None:
                 progress(ibm1_iterations + done)
 
@@ -205,8 +207,8 @@ class HMM(IBM1):
         jumps = self._jumps[self._places(length)]
         return (1 - self._null) * jumps / jumps.sum(1, keepdims=True)
 
-    def _forward_backward(self, emissions):
-        """Return p(a_j | f, e) like `_posteriors`, and add to the expected jumps.
+    def _forward_backward(self, jumps, emissions):
+        """Return p(a_j | f, e) like `_posteriors`, and add the expected number of jumps over each distance to `jumps`.
 
         What follows depends on i' alone, so i' is the state, `(pairs, I + 1)`.
         """
@@ -230,9 +232,7 @@ class HMM(IBM1):
             expected += (befores[:, j] / total).T @ arrived
             after = arrived @ moves.T + null[:, j] * after
             after /= after.sum(1, keepdims=True)
-        self._expected += np.bincount(
-            self._places(moves.shape[1]).ravel(), (expected * moves).ravel(), len(self._expected)
-        )
+        jumps += np.bincount(self._places(moves.shape[1]).ravel(), (expected * moves).ravel(), len(jumps))
         return posteriors / posteriors.sum(2, keepdims=True)
 
     def _best(self, emissions):
