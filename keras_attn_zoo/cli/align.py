@@ -22,7 +22,7 @@ from keras_attn_zoo.cli.parser import Command, Parser
 from keras_attn_zoo.evaluation.aligners import ALIGNERS, align_text, check_aligner
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import write_text
+from keras_attn_zoo.support.files import shown, write_text
 from keras_attn_zoo.support.messages import progress_bar
 
 _LOG = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ def _check(options):
         refuse(options, f"{options.model} is trained here, in both directions", reverse_model=None, **of_models)
         check_aligner(options.model, options.symmetrize)
     else:
-        refuse(options, f"{options.model} is no statistical aligner, and not trained here", train=None)
+        refuse(options, f"{shown(options.model)} is no statistical aligner, and not trained here", train=None)
         if options.symmetrize is None:
             refuse(options, "there is no --symmetrize", reverse_model=None)
         elif options.reverse_model is None:

@@ -15,6 +15,7 @@ from keras_attn_zoo.corpora.given_files import TextFiles, is_tsv, read_test
 from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.data.splits import MAX_HELD_OUT
 from keras_attn_zoo.evaluation.alignments import FORMATS, Alignment, WordPair, read_alignments
+from keras_attn_zoo.evaluation.symmetrization import SYMMETRIZATIONS
 from keras_attn_zoo.runs.run_folder import RunFolder, check_name, is_further
 from keras_attn_zoo.runs.system import SETTINGS, System, parse_settings, read_settings
 from keras_attn_zoo.runs.tasks import TASKS
@@ -183,7 +184,12 @@ def add_search_arguments(parser: Parser, several: bool = False) -> None:
 def add_gold_arguments(group: Any) -> None:
     """Add the options that say how gold links are written, to a parser or a group of its options."""
     group.add_argument(
-        "--gold-format", choices=FORMATS, default="pharaoh", help="format of the gold links (default: pharaoh)"
+        "--gold-format",
+        choices=FORMATS,
+        default="pharaoh",
+        help="format of the gold links: pharaoh, such as 0-1, or 0p1 for a possible one; talp, the same counted from 1; "
+        "naacl, lines of ID SOURCE TARGET S or P; giza, its A3.final; tsv, an id and a tab before the links (default: "
+        "pharaoh)",
     )
     group.add_argument(
         "--index-base",
@@ -204,12 +210,10 @@ def add_word_pair_arguments(parser: Parser) -> None:
 
 def add_links_arguments(parser: Parser) -> None:
     """Add what becomes of links: `--symmetrize`, `--gold` and how it is written, `--output` and its format."""
-    from keras_attn_zoo.evaluation.symmetrization import SYMMETRIZATIONS
-
     parser.add_argument(
         "--symmetrize", choices=SYMMETRIZATIONS, help="how to make one alignment from those of both directions"
     )
-    parser.add_argument("--gold", metavar="FILE", help="gold links to score against: i-j is sure, ipj possible")
+    parser.add_argument("--gold", metavar="FILE", help="gold links to score against")
     add_gold_arguments(parser)
     parser.add_argument("--output", type=Path, metavar="FILE", help="file for the links, source first")
     parser.add_argument(
