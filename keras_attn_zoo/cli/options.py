@@ -187,9 +187,9 @@ def add_gold_arguments(group: Any) -> None:
         "--gold-format",
         choices=FORMATS,
         default="pharaoh",
-        help="format of the gold links: pharaoh, such as 0-1, or 0p1 for a possible one; talp, the same counted from 1; "
-        "naacl, lines of ID SOURCE TARGET S or P; giza, its A3.final; tsv, an id and a tab before the links (default: "
-        "pharaoh)",
+        help="format of the gold links: pharaoh, such as 0-1, or 0p1 for a possible link; talp, the same counted from "
+        "1; naacl, lines of ID SOURCE TARGET S or P; giza, its A3.final; tsv, an id and a tab before links "
+        "(default: pharaoh)",
     )
     group.add_argument(
         "--index-base",

@@ -1,6 +1,7 @@
 """Statistical aligners by name: ours, and those of other packages."""
 
 import logging
+import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -133,5 +134,10 @@ def _eflomal(text, count):
 
     with tempfile.TemporaryDirectory() as folder:
         files = [str(Path(folder) / name) for name in ("forward", "reverse")]
-        eflomal.Aligner().align(*_sides(text), *files)
+        try:
+            eflomal.Aligner().align(*_sides(text), *files)
+        except subprocess.CalledProcessError as error:
+            raise UserError(
+                f"eflomal ended with status {error.returncode}: give it less text, or choose another aligner."
+            ) from None
         return [[set(one.sure) for one in read_alignments(file)[:count]] for file in files]

@@ -1,4 +1,6 @@
+import subprocess
 import sys
+import types
 
 import pytest
 
@@ -49,12 +51,20 @@ def test_symmetrised_links_are_those_of_either_direction():
     assert align_text("ibm1", PAIRS, TRAIN, "union") == both
 
 
+class Killed:
+    def align(self, *arguments):
+        raise subprocess.CalledProcessError(-9, ["eflomal"])
+
+
 def test_what_cannot_be_aligned_is_said_first(monkeypatch):
     with pytest.raises(UserError, match="no aligner 'fastalign': did you mean fast_align"):
         align_text("fastalign", PAIRS)
     monkeypatch.setitem(sys.modules, "eflomal", None)
     with pytest.raises(MissingPackageError, match=r"the aligner eflomal needs eflomal: pip install .*\[aligners\]"):
         check_aligner("eflomal")
+    monkeypatch.setitem(sys.modules, "eflomal", types.SimpleNamespace(Aligner=Killed))
+    with pytest.raises(UserError, match="eflomal ended with status -9: give it less text"):
+        align_text("eflomal", PAIRS)
     monkeypatch.setitem(sys.modules, "systran_align", object())
     with pytest.raises(UserError, match="has no links but those of grow-diag-final-and"):
         check_aligner("fast_align", "union")
