@@ -26,7 +26,7 @@ _NUMBERED = ("naacl", "giza")
 _LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
 _NAACL = re.compile(r"([0-9]{1,7}) ([0-9]{1,9}) ([0-9]{1,9})(?: ([SP]))?(?: [0-9.eE+-]+)?")
 _GIZA = re.compile(r"# Sentence pair \(([0-9]{1,7})\) .*")
-_GIZA_WORD = re.compile(r"(\S+) \(\{((?: [0-9]{1,9})*) \}\) ?")
+_GIZA_WORD = re.compile(r"\S+ \(\{((?: [0-9]{1,9})*)")
 
 
 @dataclass(frozen=True)
@@ -276,16 +276,22 @@ def _read_giza(rows, reverse, path):
         # The words of GIZA's target need not be known.
         next(rows, None)
         line, row = next(rows, (line + 2, []))
-        words = list(_GIZA_WORD.finditer(" ".join(row) + " "))
-        if not words or words[0][1] != "NULL" or "".join(word[0] for word in words).strip() != " ".join(row):
+        *words, rest = f"{' '.join(row)} ".split(" }) ")
+        links = [_GIZA_WORD.fullmatch(word) for word in words]
+        if rest or not words or not words[0].startswith("NULL ({") or None in links:
             raise UserError(f"{path}, line {line}: expected 'NULL ({{ }}) word ({{ 1 }}) ...', the links of GIZA++.")
-        links = {
-            _link(j, i, 1, reverse, f"{path}, line {line}: a word")
-            for j, word in enumerate(words)
-            if j
-            for i in word[2].split()
-        }
-        yield int(match[1]), place, Alignment(links)
+        yield (
+            int(match[1]),
+            place,
+            Alignment(
+                {
+                    _link(j, i, 1, reverse, f"{path}, line {line}: a word")
+                    for j, found in enumerate(links)
+                    if found and j > 0
+                    for i in found[1].split()
+                }
+            ),
+        )
 
 
 def _in_order(found, path, count):
