@@ -2,7 +2,6 @@
 
 import argparse
 import logging
-import sys
 
 from keras_attn_zoo.cli.options import (
     MODEL,
@@ -17,12 +16,13 @@ from keras_attn_zoo.cli.options import (
     layers_of,
     lengths_of,
     refuse,
+    write_links,
 )
 from keras_attn_zoo.cli.parser import Command, Parser
 from keras_attn_zoo.evaluation.aligners import ALIGNERS, align_text, check_aligner
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import shown, write_text
+from keras_attn_zoo.support.files import shown
 from keras_attn_zoo.support.messages import progress_bar
 
 _LOG = logging.getLogger(__name__)
@@ -62,20 +62,13 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Align; write or print the links, and print their scores against gold links if there are any."""
-    from keras_attn_zoo.evaluation.alignments import format_alignments
     from keras_attn_zoo.runs.word_alignment import score_links
 
     _check(options)
     pairs, gold = _text_and_gold(options)
     links = _links_of_aligner(options, pairs) if options.model in ALIGNERS else _links_of_models(options, pairs, gold)
-    text = format_alignments(links, format=options.format, pairs=pairs)
-    if options.output:
-        write_text(options.output, text)
-        _LOG.info("wrote %s", options.output)
-    elif gold is None:
-        sys.stdout.write(text)
-    if gold is not None:
-        print(score_links(links, pairs, gold, options.leave_out))
+    scores = None if gold is None else score_links(links, pairs, gold, options.leave_out)
+    write_links(options, links, pairs, scores)
 
 
 def _check(options):

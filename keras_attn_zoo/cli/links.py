@@ -1,8 +1,6 @@
 """`attn-zoo links`: convert, symmetrise and score word alignments in files."""
 
 import argparse
-import logging
-import sys
 
 from keras_attn_zoo.cli.options import (
     NO_GOLD,
@@ -12,13 +10,13 @@ from keras_attn_zoo.cli.options import (
     lengths_of,
     links_in,
     refuse,
+    write_links,
 )
 from keras_attn_zoo.cli.parser import Command, Parser
 from keras_attn_zoo.evaluation.alignments import FORMATS
 from keras_attn_zoo.support.errors import UserError, counted
-from keras_attn_zoo.support.files import shown, write_text
+from keras_attn_zoo.support.files import shown
 
-_LOG = logging.getLogger(__name__)
 # Which of the files have the target first.
 _TARGET_FIRST = {"first": (True, False), "second": (False, True), "both": (True, True), None: (False, False)}
 
@@ -50,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
     """Write or print the links, and print their scores against gold links if there are any."""
     from keras_attn_zoo.data.text_files import read_bitext
     from keras_attn_zoo.evaluation.alignment_scores import alignment_scores
-    from keras_attn_zoo.evaluation.alignments import Alignment, format_alignments
+    from keras_attn_zoo.evaluation.alignments import Alignment
     from keras_attn_zoo.evaluation.symmetrization import symmetrize
 
     _check(options)
@@ -71,14 +69,7 @@ def run(options: argparse.Namespace) -> None:
     if options.gold is not None:
         gold = given_gold(options, lengths)
         _check_counts(options.files[0], links, options.gold, gold)
-    text = format_alignments(links, format=options.format, pairs=pairs)
-    if options.output:
-        write_text(options.output, text)
-        _LOG.info("wrote %s", options.output)
-    elif gold is None:
-        sys.stdout.write(text)
-    if gold is not None:
-        print(alignment_scores(links, gold))
+    write_links(options, links, pairs, None if gold is None else alignment_scores(links, gold))
 
 
 def _check_counts(file, links, other_file, others):

@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 import logging
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,15 @@ from keras_attn_zoo.corpora.corpus import Corpus
 from keras_attn_zoo.corpora.given_files import TextFiles, is_tsv, read_test
 from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.data.splits import MAX_HELD_OUT
-from keras_attn_zoo.evaluation.alignments import FORMATS, Alignment, WordPair, read_alignments
+from keras_attn_zoo.evaluation.alignment_scores import AlignmentScores
+from keras_attn_zoo.evaluation.alignments import (
+    FORMATS,
+    Alignment,
+    Link,
+    WordPair,
+    format_alignments,
+    read_alignments,
+)
 from keras_attn_zoo.evaluation.symmetrization import SYMMETRIZATIONS
 from keras_attn_zoo.runs.run_folder import RunFolder, check_name, is_further
 from keras_attn_zoo.runs.system import SETTINGS, System, parse_settings, read_settings
@@ -22,7 +30,7 @@ from keras_attn_zoo.runs.tasks import TASKS
 from keras_attn_zoo.studies.scales import SCALES
 from keras_attn_zoo.support.backends import BACKENDS
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import PathLike, kind_of, shown
+from keras_attn_zoo.support.files import PathLike, kind_of, shown, write_text
 from keras_attn_zoo.support.setting_types import Whole
 from keras_attn_zoo.viewing.picture_types import SUFFIXES, checked_suffix
 
@@ -532,6 +540,23 @@ def links_in(
 def lengths_of(pairs: Iterable[WordPair]) -> list[tuple[int, int]]:
     """Return the numbers of source and target words of each pair."""
     return [(len(source), len(target)) for source, target in pairs]
+
+
+def write_links(
+    options: argparse.Namespace,
+    links: Sequence[Alignment | Collection[Link]],
+    pairs: Sequence[WordPair] | None,
+    scores: AlignmentScores | None,
+) -> None:
+    """Write links to `--output`, or print them where there are no scores; print the scores."""
+    text = format_alignments(links, format=options.format, pairs=pairs)
+    if options.output:
+        write_text(options.output, text)
+        _LOG.info("wrote %s", options.output)
+    elif scores is None:
+        sys.stdout.write(text)
+    if scores is not None:
+        print(scores)
 
 
 def add_scoring_arguments(parser: Parser) -> None:
