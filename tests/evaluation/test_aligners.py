@@ -12,18 +12,20 @@ WORDS = dict(das="the", ein="a", Haus="house", Buch="book", Hund="dog", ist="is"
 
 
 def pair(text):
-    return text.split(), [WORDS[word] for word in text.split()]
+    """Words and their translations; "ja" has none, so that links are others if the sides are mixed up."""
+    return text.split(), [WORDS[word] for word in text.split() if word != "ja"]
 
 
 TRAIN = [
-    pair(f"{article} {noun}{rest}")
+    pair(f"{start}{article} {noun}{rest}")
+    for start in ("", "ja ")
     for article in ("das", "ein")
     for noun in ("Haus", "Buch", "Hund")
     for rest in ("", " ist alt", " ist neu")
     for _ in range(5)
 ]
-PAIRS = [pair("das Buch ist alt"), pair("ein Hund")]
-LINKS = [{(0, 0), (1, 1), (2, 2), (3, 3)}, {(0, 0), (1, 1)}]
+PAIRS = [pair("ja das Buch ist alt"), pair("ein Hund")]
+LINKS = [{(1, 0), (2, 1), (3, 2), (4, 3)}, {(0, 0), (1, 1)}]
 PACKAGES = {"fast_align": "systran_align", "eflomal": "eflomal"}
 
 
@@ -32,7 +34,8 @@ def test_an_aligner_learns_a_dictionary(name):
     if name in PACKAGES:
         pytest.importorskip(PACKAGES[name], exc_type=ImportError)
     method = "grow-diag-final-and"
-    assert align_text(name, PAIRS, TRAIN, method) == LINKS
+    first, second = align_text(name, PAIRS, TRAIN, method)
+    assert [{link for link in first if link[0] > 0}, second] == LINKS
     if name != "fast_align":
         # In one direction, a target word has at most one link; the other side may have several.
         text = [(["das", "Haus"], ["the", "house", "the"]), *PAIRS]
