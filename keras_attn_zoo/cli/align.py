@@ -21,8 +21,8 @@ from keras_attn_zoo.cli.options import (
 from keras_attn_zoo.cli.parser import Command, Parser
 from keras_attn_zoo.evaluation.aligners import ALIGNERS, align_text, check_aligner
 from keras_attn_zoo.runs.run_folder import RunFolder
-from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import shown
+from keras_attn_zoo.support.errors import UserError, choice
+from keras_attn_zoo.support.files import kind_of, shown
 from keras_attn_zoo.support.messages import progress_bar
 
 _LOG = logging.getLogger(__name__)
@@ -74,9 +74,11 @@ def run(options: argparse.Namespace) -> None:
 def _check(options):
     if options.model in ALIGNERS:
         of_models = {"layer": None, "heads": None, "max_tokens": None, "precision": "float32", "batch_size": 32}
-        refuse(options, f"{options.model} is trained here, in both directions", reverse_model=None, **of_models)
+        refuse(options, f"{options.model} is a statistical aligner, trained here", reverse_model=None, **of_models)
         check_aligner(options.model, options.symmetrize)
     else:
+        if kind_of(options.model) is None and (said := choice(options.model, ALIGNERS)).startswith("did you mean"):
+            raise UserError(f"there is neither a model nor an aligner {shown(options.model)}: {said}")
         refuse(options, f"{shown(options.model)} is no statistical aligner, and not trained here", train=None)
         if options.symmetrize is None:
             refuse(options, "there is no --symmetrize", reverse_model=None)

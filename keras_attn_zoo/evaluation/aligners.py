@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.evaluation.alignments import Link, WordPair, read_alignments
-from keras_attn_zoo.evaluation.statistical_aligners import HMM, IBM1
+from keras_attn_zoo.evaluation.statistical_aligners import HMM, IBM1, check_pairs
 from keras_attn_zoo.evaluation.symmetrization import symmetrize
 from keras_attn_zoo.support.errors import UserError, choice, counted
 from keras_attn_zoo.support.extras import require
@@ -86,6 +86,7 @@ def align_text(
     """
     check_aligner(name, method)
     text = [*pairs, *train]
+    check_pairs(text)
     _LOG.info("training %s on %s", name, counted(len(text), "sentence pair"))
     if name == "fast_align":
         return _fast_align(text, len(pairs))

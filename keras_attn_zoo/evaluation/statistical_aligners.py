@@ -15,6 +15,22 @@ _LEAST = 1e-12
 _CELLS = 1 << 23
 
 
+def check_pairs(pairs: Sequence[WordPair]) -> None:
+    """Raise unless there are pairs, and all of them have words on both sides.
+
+    Raises:
+        UserError: says which pair has none.
+
+    Example:
+        >>> check_pairs([(["das", "Haus"], ["the", "house"])])
+    """
+    if not pairs:
+        raise UserError("there are no sentence pairs: give at least one.")
+    for number, (source, target) in enumerate(pairs, 1):
+        if not (source and target):
+            raise UserError(f"sentence pair {number} has an empty side: leave it out.")
+
+
 class IBM1:
     """IBM Model 1: every target word is the translation of some source word, whatever the positions of both.
 
@@ -275,13 +291,10 @@ def _numbers(sentences, known, unseen):
 
 def _batches(pairs):
     """Yield the numbers of pairs that have equal lengths."""
+    check_pairs(pairs)
     alike = collections.defaultdict(list)
     for number, (source, target) in enumerate(pairs):
-        if not (source and target):
-            raise UserError(f"sentence pair {number + 1} has an empty side: leave it out.")
         alike[len(source), len(target)].append(number)
-    if not alike:
-        raise UserError("there are no sentence pairs: give at least one.")
     for (sources, targets), numbers in alike.items():
         size = max(1, _CELLS // 4 // ((sources + 1) * max(sources, targets)))
         yield from (numbers[start : start + size] for start in range(0, len(numbers), size))

@@ -107,6 +107,7 @@ def test_what_has_no_sense_with_a_model_or_an_aligner_is_refused(refused, traine
     text = ("--bitext", tmp_path / "bitext")
     refused("leave out --reverse-model and --layer", "align", "hmm", *text, "--layer", 1, "--reverse-model", trained)
     refused("give --bitext, or --source and --target", "align", "hmm")
+    refused("neither a model nor an aligner fast-align: did you mean fast_align", "align", "fast-align", *text)
     refused("add it", "align", "fast_align", *text) if is_installed("systran_align") else refused(
         "pip install 'keras-attn-zoo[aligners]'", "align", "fast_align", *text
     )

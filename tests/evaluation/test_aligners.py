@@ -65,6 +65,8 @@ def test_what_cannot_be_aligned_is_said_first(monkeypatch):
     monkeypatch.setitem(sys.modules, "eflomal", None)
     with pytest.raises(MissingPackageError, match=r"the aligner eflomal needs eflomal: pip install .*\[aligners\]"):
         check_aligner("eflomal")
+    with pytest.raises(UserError, match="sentence pair 3 has an empty side: leave it out"):
+        align_text("ibm1", PAIRS, [(["das"], [])])
     monkeypatch.setitem(sys.modules, "eflomal", types.SimpleNamespace(Aligner=Killed))
     with pytest.raises(UserError, match="eflomal ended with status -9: give it less text"):
         align_text("eflomal", PAIRS)
