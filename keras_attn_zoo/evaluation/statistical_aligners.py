@@ -44,6 +44,10 @@ class IBM1:
         c(f, e) = Σ over pairs, j and i with f_j = f and e_i = e  of  t(f_j | e_i) / Σ_i' t(f_j | e_i')
         t(f | e) = c(f, e) / Σ_f' c(f', e)
 
+    With a Dirichlet prior on t, of which rare words need one, it is variational Bayes: with ψ the digamma function,
+
+        t(f | e) = exp(ψ(c(f, e) + α) - ψ(Σ_f' (c(f', e) + α)))
+
     Words are compared in lower case. Training takes up to 70 bytes for each source word times each target word of a
     pair: two gigabytes for 200,000 pairs of 10 words.
 
@@ -51,6 +55,7 @@ class IBM1:
         pairs: the training text, `(source words, target words)` of each pair. It needs no gold links, so include the
             text that is to be aligned: of unseen words, nothing is known.
         iterations: rounds of expectation maximisation.
+        alpha: α of the prior; 0 for maximum likelihood.
         progress: called with the number of rounds done.
 
     Raises:
@@ -63,16 +68,23 @@ class IBM1:
         [(0, 0), (1, 1)]
 
     Source: Brown, Della Pietra, Della Pietra and Mercer, "The Mathematics of Statistical Machine Translation" (1993),
-    Section 4.3. Differs in a least probability of 1e-12.
+    Section 4.3; for the prior, Dyer, Chahuneau and Smith, "A Simple, Fast, and Effective Reparameterization of IBM
+    Model 2" (2013). Differs in a least probability of 1e-12.
     """
 
     # Of the defaults.
     ROUNDS = 5
 
     def __init__(
-        self, pairs: Sequence[WordPair], iterations: int = 5, progress: Callable[[int], None] | None = None
+        self,
+        pairs: Sequence[WordPair],
+        iterations: int = 5,
+        alpha: float = 0.0,
+        progress: Callable[[int], None] | None = None,
     ) -> None:
         check_counts(iterations=iterations)
+        _check_alpha(alpha)
+        self._alpha = alpha
         self._train(self._index(pairs), iterations, _posteriors, progress)
 
     def align(self, pairs: Sequence[WordPair]) -> list[set[Link]]:
@@ -144,7 +156,10 @@ class IBM1:
                 weights = [posteriors(self._translations[one]).ravel() for one in part]
                 places = [one.ravel() for one in part]
                 counts += np.bincount(np.concatenate(places), np.concatenate(weights), len(counts))
+            counts += self._alpha
             totals = np.bincount(given, counts)
+            if self._alpha:
+                counts, totals = _exp_digamma(counts), _exp_digamma(totals)
             self._translations = np.maximum(counts / totals[given], _LEAST)
             if progress is not None:
                 progress(done)
@@ -159,15 +174,16 @@ class HMM(IBM1):
         p(f, a | e) = Π_j p(a_j | i', I) t(f_j | e_{a_j})
         p(0 | i', I) = p_0,    p(i | i', I) = (1 - p_0) s(i - i') / Σ_l s(l - i')
 
-    Training begins with rounds of Model 1, which give t. In the others, the expectations are those of the
-    forward-backward algorithm over all alignments; t is updated as in Model 1, and s(d) is the share of jumps over a
-    distance d in all expected jumps. Alignments are Viterbi's, the most probable a.
+    Training begins with rounds of Model 1, which give t, and has its prior. In the others, the expectations are those
+    of the forward-backward algorithm over all alignments; t is updated as in Model 1, and s(d) is the share of jumps
+    over a distance d in all expected jumps. Alignments are Viterbi's, the most probable a.
 
     Args:
         pairs, progress: see `IBM1`.
         iterations: rounds of the hidden Markov model.
         ibm1_iterations: rounds of Model 1 before them.
         null_probability: p_0, of a target word without a source word.
+        alpha: α of the prior on t; 0 for maximum likelihood, which links rare words to too many others.
 
     Raises:
         UserError: there are no pairs; one has an empty side.
@@ -181,7 +197,7 @@ class HMM(IBM1):
     Source: Vogel, Ney and Tillmann, "HMM-Based Word Alignment in Statistical Translation" (1996); the empty word is
     that of Och and Ney, "A Systematic Comparison of Various Statistical Alignment Models" (2003), Section 2. Differs in
     that the first target word jumps from position 0, that s does not depend on word classes and is not interpolated
-    with a uniform distribution, and in a least probability of 1e-12.
+    with a uniform distribution, in the prior, and in a least probability of 1e-12.
     """
 
     ROUNDS = 10
@@ -192,11 +208,13 @@ class HMM(IBM1):
         iterations: int = 5,
         ibm1_iterations: int = 5,
         null_probability: float = 0.2,
+        alpha: float = 0.01,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         check_counts(iterations=iterations, ibm1_iterations=ibm1_iterations)
         check_rates(null_probability=null_probability)
-        self._null = null_probability
+        _check_alpha(alpha)
+        self._null, self._alpha = null_probability, alpha
         cells = self._index(pairs)
         self._train(cells, ibm1_iterations, _posteriors, progress)
         longest = max(one.shape[2] for one in cells) - 1
@@ -274,6 +292,18 @@ class HMM(IBM1):
             best[:, j] = np.where(origin < 0, 0, last)
             last = np.where(origin < 0, last, origin)
         return best
+
+
+def _check_alpha(alpha):
+    if type(alpha) not in (int, float) or not 0 <= alpha < np.inf:
+        raise UserError(f"alpha must be a number of at least 0; received {alpha!r}.")
+
+
+def _exp_digamma(x):
+    """Return exp(ψ(x)): ψ by its recurrence, so that the asymptotic series is exact to ten digits."""
+    y = 1 / (x + 6) ** 2
+    series = np.log(x + 6) - 0.5 / (x + 6) - y / 12 + y**2 / 120 - y**3 / 252 + y**4 / 240
+    return np.exp(series - sum(1 / (x + k) for k in range(6)))
 
 
 def _posteriors(emissions):

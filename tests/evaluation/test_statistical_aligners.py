@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import digamma
 
 from keras_attn_zoo.corpora.corpus import embedded_corpus
 from keras_attn_zoo.evaluation import statistical_aligners
@@ -26,10 +27,14 @@ NULL = 0.3
 class Enumerated:
     """A model whose expectations are sums over all alignments; `s` is None for Model 1."""
 
-    def __init__(self):
+    def __init__(self, alpha=0.0):
+        self.alpha = alpha
         targets = {word for _, target in TEXT for word in target}
         self.t = collections.defaultdict(lambda: 1 / len(targets))
         self.s = None
+
+    def share(self, count, total):
+        return math.exp(digamma(count + self.alpha) - digamma(total)) if self.alpha else count / total
 
     def probability(self, source, target, alignment):
         found, last = 1.0, 0
@@ -62,8 +67,8 @@ class Enumerated:
                         last = at
         words = collections.Counter()
         for (source, _), count in pairs.items():
-            words[source] += count
-        self.t = {pair: count / words[pair[0]] for pair, count in pairs.items()}
+            words[source] += count + self.alpha
+        self.t = {pair: self.share(count, words[pair[0]]) for pair, count in pairs.items()}
         if self.s is not None:
             self.s = {distance: jumps[distance] / sum(jumps.values()) for distance in self.s}
 
@@ -74,16 +79,17 @@ def agree(model, reference):
         assert model.translations(word) == pytest.approx(expected, abs=1e-11)
 
 
-def test_model_1_is_that_of_all_alignments():
-    reference = Enumerated()
+@pytest.mark.parametrize("alpha", [0.0, 0.4])
+def test_model_1_is_that_of_all_alignments(alpha):
+    reference = Enumerated(alpha)
     for iterations in range(1, 4):
         reference.update()
-        agree(IBM1(TEXT, iterations), reference)
+        agree(IBM1(TEXT, iterations, alpha), reference)
 
 
-@pytest.fixture(scope="module")
-def enumerated():
-    reference = Enumerated()
+@pytest.fixture(scope="module", params=[0.0, 0.4], ids=["likelihood", "prior"])
+def enumerated(request):
+    reference = Enumerated(request.param)
     reference.update()
     reference.s = dict.fromkeys(range(-2, 4), 1 / 6)
     reference.update()
@@ -92,13 +98,13 @@ def enumerated():
 
 
 def test_the_hmm_is_that_of_all_alignments(enumerated):
-    model = HMM(TEXT, iterations=2, ibm1_iterations=1, null_probability=NULL)
+    model = HMM(TEXT, 2, ibm1_iterations=1, null_probability=NULL, alpha=enumerated.alpha)
     agree(model, enumerated)
     assert model.jump_probabilities() == pytest.approx(enumerated.s, abs=1e-11)
 
 
 def test_its_alignments_are_the_most_probable_ones(enumerated):
-    found = HMM(TEXT, iterations=2, ibm1_iterations=1, null_probability=NULL).align(TEXT)
+    found = HMM(TEXT, 2, ibm1_iterations=1, null_probability=NULL, alpha=enumerated.alpha).align(TEXT)
     for (source, target), links in zip(TEXT, found, strict=True):
         alignment = [0] * len(target)
         for j, i in links:
@@ -127,7 +133,7 @@ def test_batches_change_nothing(model, monkeypatch):
 
 def test_long_sentences_do_not_underflow():
     words = [f"w{number}" for number in range(300)]
-    model = HMM([(words, words), (words[:20], words[:20])])
+    model = HMM([(words, words), (words[:20], words[:20])], alpha=0)
     assert sum(model.translations("w7").values()) == pytest.approx(1)
     assert sum(model.jump_probabilities().values()) == pytest.approx(1)
 
@@ -159,6 +165,7 @@ def test_the_built_in_corpus_is_aligned():
         (([(["a"], ["x"]), (["a"], [])],), "sentence pair 2 has an empty side"),
         ((TEXT, 0), "iterations must be a positive integer; received 0"),
         ((TEXT, 5, 5, 1.0), "null_probability must be at least 0 and below 1; received 1.0"),
+        ((TEXT, 5, 5, 0.2, -1.0), "alpha must be a number of at least 0; received -1.0"),
     ],
 )
 def test_bad_input(arguments, said):
