@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.support.extras import CORPORA, EXTRAS, TASKS, TRANSLATE
+from keras_attn_zoo.support.extras import ALIGNERS, CORPORA, EXTRAS, TASKS, TRANSLATE
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -22,6 +22,7 @@ BROUGHT = {
     "keras-hub": {"keras_hub", "huggingface_hub", "kagglehub"},
 }
 BROUGHT["rouge-score"] = {"rouge_score"}
+BROUGHT["systran-align"] = {"systran_align"}
 BROUGHT["tensorflow"] = {"tensorflow", "tensorflow_text"}
 
 LAYERS_ALONE = """
@@ -174,8 +175,10 @@ def test_the_extras_bring_what_the_package_imports():
     assert names(extras["translate"]) == [*EXTRAS["translate"].values(), "safetensors", "filelock"]
     assert names(extras["tasks"]) == list(TASKS.values())
     assert names(extras["corpora"]) == list(CORPORA.values())
+    assert names(extras["aligners"]) == list(ALIGNERS.values())
     assert extras["all"] == ["keras-attn-zoo[translate,tasks,corpora,jax,tensorflow,torch]"]
-    extra = ("translate", "tasks", "corpora", "jax", "tensorflow", "torch")
+    # eflomal is compiled, and under another licence, so `all` leaves the aligners out.
+    extra = ("translate", "tasks", "corpora", "aligners", "jax", "tensorflow", "torch")
     declared = [*PROJECT["dependencies"], *(one for name in extra for one in extras[name])]
     brought = set().union(*(BROUGHT.get(name, {name}) for name in names(declared)))
     for path in (ROOT / "keras_attn_zoo").rglob("*.py"):

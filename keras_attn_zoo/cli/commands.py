@@ -12,6 +12,7 @@ from keras_attn_zoo.cli import (
     evaluate,
     explore,
     export,
+    links,
     presets,
     systems,
     time,
@@ -24,7 +25,21 @@ from keras_attn_zoo.cli.plot import PICTURES
 
 COMMANDS = [
     module.COMMAND
-    for module in (demo, presets, corpora, systems, train, compare, time, translate, explore, evaluate, align, export)
+    for module in (
+        demo,
+        presets,
+        corpora,
+        systems,
+        train,
+        compare,
+        time,
+        translate,
+        explore,
+        evaluate,
+        align,
+        links,
+        export,
+    )
 ]
 
 

@@ -10,9 +10,12 @@ from typing import Any
 
 from keras_attn_zoo.cli.options import (
     MODEL,
+    NO_GOLD,
     add_gold_arguments,
     add_loading_arguments,
     add_search_arguments,
+    lengths_of,
+    links_in,
     refuse,
 )
 from keras_attn_zoo.cli.parser import Command, Parser, typed
@@ -121,7 +124,7 @@ def _checked(options):
         of_server = {"host": "127.0.0.1", "port": 8000, "allow_host": [], "base_path": "/", "allow_frame": []}
         refuse(options, "there is no --serve", **of_server)
     if options.gold is None:
-        refuse(options, "there is no --gold", gold_reverse=False, index_base=0)
+        refuse(options, "there is no --gold", **NO_GOLD)
     elif options.force is None:
         raise UserError("--gold needs --force: its links are those of given translations.")
     return Access(options.allow_host, options.base_path, options.allow_frame)
@@ -169,7 +172,6 @@ def _names_model(argument):
 
 def _text(options, models, sentences):
     from keras_attn_zoo.data.text_files import read_lines
-    from keras_attn_zoo.evaluation.alignments import read_alignments
 
     if sentences and options.text is not None:
         raise UserError("received both sentences and --text: give only one.")
@@ -188,8 +190,10 @@ def _text(options, models, sentences):
     if options.gold is not None:
         sentences = [line.split() for line in sentences]
         translations = [line and line.split() for line in translations]
-        lengths = [(len(one), len(other or ())) for one, other in zip(sentences, translations, strict=True)]
-        found = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
+        lengths = lengths_of((one, other or ()) for one, other in zip(sentences, translations, strict=True))
+        found = links_in(
+            options.gold, options.gold_format, options.index_base, options.gold_reverse, lengths, "--index-base"
+        )
         gold = [one if other else None for one, other in zip(found, translations, strict=True)]
     if options.text is None:
         return sentences, translations, gold

@@ -6,7 +6,7 @@ import logging
 import math
 from typing import Any
 
-from keras_attn_zoo.cli.options import refuse
+from keras_attn_zoo.cli.options import NO_GOLD, refuse
 from keras_attn_zoo.cli.part_failures import format_failure
 from keras_attn_zoo.cli.run_comparison import checked_comparison, run_comparison, system_names
 from keras_attn_zoo.cli.table_options import EVERY, pair_of, runs_in
@@ -20,7 +20,7 @@ from keras_attn_zoo.support.messages import shown
 
 _LOG = logging.getLogger(__name__)
 # The options of a text with gold alignments, left out.
-_NO_GOLD = {"bitext": None, "gold": None, "bitext_reverse": False, "gold_reverse": False, "index_base": 0}
+_NO_GOLD = {"bitext": None, "gold": None, "bitext_reverse": False, **NO_GOLD}
 
 
 def run_pairs(recipe: Recipe, options: argparse.Namespace) -> None:

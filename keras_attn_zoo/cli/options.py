@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 import logging
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,23 @@ from keras_attn_zoo.corpora.corpus import Corpus
 from keras_attn_zoo.corpora.given_files import TextFiles, is_tsv, read_test
 from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.data.splits import MAX_HELD_OUT
-from keras_attn_zoo.evaluation.alignments import Alignment, read_alignments
+from keras_attn_zoo.evaluation.alignment_scores import AlignmentScores
+from keras_attn_zoo.evaluation.alignments import (
+    FORMATS,
+    Alignment,
+    Link,
+    WordPair,
+    format_alignments,
+    read_alignments,
+)
+from keras_attn_zoo.evaluation.symmetrization import SYMMETRIZATIONS
 from keras_attn_zoo.runs.run_folder import RunFolder, check_name, is_further
 from keras_attn_zoo.runs.system import SETTINGS, System, parse_settings, read_settings
 from keras_attn_zoo.runs.tasks import TASKS
 from keras_attn_zoo.studies.scales import SCALES
 from keras_attn_zoo.support.backends import BACKENDS
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import PathLike, kind_of, shown
+from keras_attn_zoo.support.files import PathLike, kind_of, shown, write_text
 from keras_attn_zoo.support.setting_types import Whole
 from keras_attn_zoo.viewing.picture_types import SUFFIXES, checked_suffix
 
@@ -36,6 +45,8 @@ SIGNIFICANCE_TESTS = ("bootstrap", "randomization")
 FURTHER = "; after these (the latter named .tsv, .tsv.gz, .tsv.xz or .tsv.bz2), files with further references"
 MODEL = "a run folder, the name or folder of a preset, or hf://user/preset"
 TRANSLATION, *OTHER_TASKS = TASKS
+# The options of `add_gold_arguments` without gold links.
+NO_GOLD: dict[str, object] = {"gold_format": "pharaoh", "index_base": None, "gold_reverse": False}
 # Of a system that is trained.
 OF_A_RUN = "how long text is cut, what the test text is scored with, and what the built-in corpus is"
 
@@ -181,13 +192,41 @@ def add_search_arguments(parser: Parser, several: bool = False) -> None:
 def add_gold_arguments(group: Any) -> None:
     """Add the options that say how gold links are written, to a parser or a group of its options."""
     group.add_argument(
+        "--gold-format",
+        choices=FORMATS,
+        default="pharaoh",
+        help="format of the gold links: pharaoh, such as 0-1, or 0p1 for a possible link; talp, the same counted from "
+        "1; naacl, lines of ID SOURCE TARGET S or P; giza, its A3.final; tsv, an id and a tab before links "
+        "(default: pharaoh)",
+    )
+    group.add_argument(
         "--index-base",
         type=int,
         choices=(0, 1),
-        default=0,
-        help="number of the first word in the gold links (default: 0)",
+        help="number of the first word in the gold links (default: 0 in the formats pharaoh and tsv, 1 in the others)",
     )
     group.add_argument("--gold-reverse", action="store_true", help="read the gold links as target-source")
+
+
+def add_word_pair_arguments(parser: Parser) -> None:
+    """Add the options that name tokenised text, for `read_bitext`."""
+    parser.add_argument("--source", metavar="FILE", help="source sentences, one per line, words separated by spaces")
+    parser.add_argument("--target", metavar="FILE", help="their translations, in the same format")
+    parser.add_argument("--bitext", metavar="FILE", help="both in one file, as SOURCE ||| TARGET lines")
+    parser.add_argument("--reverse", action="store_true", help="use the second side as the source")
+
+
+def add_links_arguments(parser: Parser) -> None:
+    """Add what becomes of links: `--symmetrize`, `--gold` and how it is written, `--output` and its format."""
+    parser.add_argument(
+        "--symmetrize", choices=SYMMETRIZATIONS, help="how to make one alignment from those of both directions"
+    )
+    parser.add_argument("--gold", metavar="FILE", help="gold links to score against")
+    add_gold_arguments(parser)
+    parser.add_argument("--output", type=Path, metavar="FILE", help="file for the links, source first")
+    parser.add_argument(
+        "--format", choices=FORMATS, default="pharaoh", help="format of what is written (default: pharaoh)"
+    )
 
 
 def add_batch_argument(parser: Parser, what: str) -> None:
@@ -467,13 +506,57 @@ def origin_of(files: Sequence[str], reverse: bool) -> dict[str, Any]:
     return {"files": [str(Path(file).resolve()) for file in files], "reverse": reverse}
 
 
-def given_gold(options: argparse.Namespace, pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[Alignment]:
-    """Return the links of `--gold` for pairs of source and target words; raise for a file without any link."""
-    lengths = [(len(source), len(target)) for source, target in pairs]
-    gold = read_alignments(options.gold, options.index_base, options.gold_reverse, lengths=lengths)
+def given_gold(options: argparse.Namespace, lengths: Sequence[tuple[int, int]] | None) -> list[Alignment]:
+    """Return the links of `--gold`; raise for a file without any link.
+
+    Args:
+        options: the parsed command line.
+        lengths: see `read_alignments`.
+    """
+    gold = links_in(
+        options.gold, options.gold_format, options.index_base, options.gold_reverse, lengths, "--index-base"
+    )
     if not any(one.possible for one in gold):
         raise UserError(f"{shown(options.gold)} has no links to score against: check the file.")
     return gold
+
+
+def links_in(
+    path: PathLike,
+    format: str,
+    index_base: int | None,
+    reverse: bool,
+    lengths: Sequence[tuple[int, int]] | None,
+    option: str,
+) -> list[Alignment]:
+    """Return the links of a file; if neither `option`, the format nor a link tells the base, say which was assumed."""
+    links = read_alignments(path, index_base, reverse, lengths, format)
+    lowest = min((min(link) for one in links for link in one.possible), default=0)
+    if index_base is None and FORMATS[format] is None and lowest > 0:
+        _LOG.info("%s: read as counted from 0, although no position is 0; see %s", shown(path), option)
+    return links
+
+
+def lengths_of(pairs: Iterable[WordPair]) -> list[tuple[int, int]]:
+    """Return the numbers of source and target words of each pair."""
+    return [(len(source), len(target)) for source, target in pairs]
+
+
+def write_links(
+    options: argparse.Namespace,
+    links: Sequence[Alignment | Collection[Link]],
+    pairs: Sequence[WordPair] | None,
+    scores: AlignmentScores | None,
+) -> None:
+    """Write links to `--output`, or print them where there are no scores; print the scores."""
+    text = format_alignments(links, format=options.format, pairs=pairs)
+    if options.output:
+        write_text(options.output, text)
+        _LOG.info("wrote %s", options.output)
+    elif scores is None:
+        sys.stdout.write(text)
+    if scores is not None:
+        print(scores)
 
 
 def add_scoring_arguments(parser: Parser) -> None:

@@ -6,7 +6,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from keras_attn_zoo.cli.options import TRANSLATION, add_gold_arguments, given_gold, origin_of, refuse, task_of
+from keras_attn_zoo.cli.options import (
+    NO_GOLD,
+    TRANSLATION,
+    add_gold_arguments,
+    given_gold,
+    lengths_of,
+    origin_of,
+    refuse,
+    task_of,
+)
 from keras_attn_zoo.cli.parser import Parser
 from keras_attn_zoo.corpora.corpus import Corpus
 from keras_attn_zoo.corpora.parallel_text import Gold, ParallelText
@@ -126,12 +135,12 @@ def texts_of_tables(corpus: Corpus, options: argparse.Namespace) -> dict[str, Pa
     if "bitext" not in options:
         return texts
     if options.gold is None:
-        refuse(options, "there is no --gold", bitext=None, bitext_reverse=False, gold_reverse=False, index_base=0)
+        refuse(options, "there is no --gold", bitext=None, bitext_reverse=False, **NO_GOLD)
         return texts
     if options.bitext is None:
         raise UserError("--gold needs --bitext: its links are those of given words.")
     words = read_bitext(options.bitext, reverse=options.bitext_reverse)
-    links = given_gold(options, words)
+    links = given_gold(options, lengths_of(words))
     gold: Gold = [(source, target, one) for (source, target), one in zip(words, links, strict=True)]
     origin = origin_of([options.bitext], options.bitext_reverse)
     return {**texts, "gold": ParallelText([(as_sentence(s), as_sentence(t)) for s, t in words], gold, origin=origin)}

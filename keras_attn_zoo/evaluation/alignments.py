@@ -1,22 +1,32 @@
-"""Word alignments: reading, writing and scoring them.
+"""Word alignments, and the files that hold them.
 
 A link is a pair (j, i): source position j, target position i, both counted from
 0. Files may count from 1 and may put the target first; only the functions that
 read and write them need to know (`index_base`, `reverse`).
 """
 
+import collections
 import re
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from keras_attn_zoo.data.text_files import read_lines
-from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.data.text_files import read_columns
+from keras_attn_zoo.support.errors import UserError, choice
 from keras_attn_zoo.support.files import PathLike, write_text
 
 # Source and target position.
 Link: TypeAlias = tuple[int, int]
+# Source words and target words.
+WordPair: TypeAlias = tuple[Sequence[str], Sequence[str]]
+# Formats of files, with the number of the first word; None where files of both kinds are about.
+FORMATS: dict[str, int | None] = {"pharaoh": None, "talp": 1, "naacl": 1, "giza": 1, "tsv": None}
+# Formats that number sentence pairs, and may leave some out.
+_NUMBERED = ("naacl", "giza")
 _LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
+_NAACL = re.compile(r"([0-9]{1,7}) ([0-9]{1,9}) ([0-9]{1,9})(?: ([SP]))?(?: [0-9.eE+-]+)?")
+_GIZA = re.compile(r"# Sentence pair \(([0-9]{1,7})\) .*")
+_GIZA_WORD = re.compile(r"\S+ \(\{((?: [0-9]{1,9})*)")
 
 
 @dataclass(frozen=True)
@@ -56,53 +66,53 @@ class Alignment:
 
         return Alignment(keep(self.sure), keep(self.possible))
 
+    def reverse(self) -> "Alignment":
+        """Return the alignment of the other direction, links (i, j)."""
+        return Alignment({(i, j) for j, i in self.sure}, {(i, j) for j, i in self.possible})
 
-@dataclass(frozen=True)
-class AlignmentScores:
-    """Alignment quality over a corpus, from 0 to 1.
 
-    Attributes:
-        aer: alignment error rate; lower is better.
-        precision: share of predicted links that are possible.
-        recall: share of sure links that were predicted.
-        links: number of predicted links, |A|.
-        sure: number of sure gold links, |S|.
-        possible: number of possible gold links, the sure ones included, |P|.
-        sentences: number of sentence pairs.
+def base_of(format: str, index_base: int | None = None) -> int:
+    """Return the number of the first word in a file of alignments.
+
+    Args:
+        format: one of `FORMATS`.
+        index_base: 0 or 1 where the format leaves it open; None for 0 there, else for that of the format.
+
+    Raises:
+        UserError: an unknown format; another base than that of the format.
+
+    Example:
+        >>> base_of("pharaoh"), base_of("naacl")
+        (0, 1)
     """
-
-    aer: float
-    precision: float
-    recall: float
-    links: int
-    sure: int
-    possible: int
-    sentences: int
-
-    def __str__(self) -> str:
-        """All figures in one line, with what was compared."""
-        return (
-            f"AER {100 * self.aer:.1f} %, precision {100 * self.precision:.1f} %, "
-            f"recall {100 * self.recall:.1f} %: {self.links} links against {self.sure} sure and "
-            f"{self.possible} possible ones (sure included) in {self.sentences} sentence pairs; "
-            "links compared as (source, target), whatever the index base of the files"
-        )
-
-
-def _check_index_base(index_base):
-    if index_base not in (0, 1):
+    if format not in FORMATS:
+        raise UserError(f"there is no format {format!r} of alignments: {choice(str(format), FORMATS)}")
+    fixed = FORMATS[format]
+    if index_base not in (None, 0, 1):
         raise UserError(f"index_base must be 0 or 1; received {index_base!r}.")
+    if fixed is not None and index_base not in (None, fixed):
+        raise UserError(
+            f"files of the format {format} count from {fixed}, not {index_base}: leave out the base, or choose pharaoh "
+            "or tsv."
+        )
+    return index_base or fixed or 0
 
 
 def _parse_link(token, index_base, reverse, place):
     match = _LINK.fullmatch(token)
     if match is None:
-        raise UserError(f"{place}{token!r} is not a link: write sure links as 0-1, possible ones as 0p1.")
-    left, right = int(match[1]) - index_base, int(match[3]) - index_base
+        raise UserError(
+            f"{place}{token!r} is not a link: write sure links as 0-1, possible ones as 0p1, or choose the format: one "
+            f"of {', '.join(FORMATS)}."
+        )
+    return _link(match[1], match[3], index_base, reverse, f"{place}{token!r}"), match[2] == "-"
+
+
+def _link(left, right, index_base, reverse, place):
+    left, right = int(left) - index_base, int(right) - index_base
     if left < 0 or right < 0:
-        text = f"{place}{token!r} has position 0, but positions were said to count from 1:"
-        raise UserError(f"{text} set index_base=0.", f"{text} leave --index-base 1 out.")
-    return ((right, left) if reverse else (left, right)), match[2] == "-"
+        raise UserError(f"{place} has position 0, but positions were said to count from 1: check the index base.")
+    return (right, left) if reverse else (left, right)
 
 
 def parse_alignment(line: str, index_base: int = 0, reverse: bool = False, place: str = "") -> Alignment:
@@ -125,7 +135,7 @@ def parse_alignment(line: str, index_base: int = 0, reverse: bool = False, place
         >>> sorted(parse_alignment("1-1 2p3", index_base=1).possible)
         [(0, 0), (1, 2)]
     """
-    _check_index_base(index_base)
+    base_of("pharaoh", index_base)
     links = [_parse_link(token, index_base, reverse, place) for token in line.split()]
     return Alignment({link for link, is_sure in links if is_sure}, {link for link, _ in links})
 
@@ -148,176 +158,237 @@ def format_alignment(alignment: Alignment | Collection[Link], index_base: int = 
         >>> format_alignment(Alignment(sure={(0, 1)}, possible={(2, 2)}), index_base=1)
         '1-2 3p3'
     """
-    _check_index_base(index_base)
-    links = _as_alignment(alignment)
-    tokens = []
+    base_of("pharaoh", index_base)
+    return " ".join(
+        f"{left}{'-' if sure else 'p'}{right}" for left, right, sure in _positions(alignment, index_base, reverse)
+    )
+
+
+def _positions(alignment, index_base, reverse):
+    """Yield the positions of links as a file has them, and whether the links are sure."""
+    links = as_alignment(alignment)
     for j, i in sorted(links.possible):
         left, right = (i, j) if reverse else (j, i)
-        mark = "-" if (j, i) in links.sure else "p"
-        tokens.append(f"{left + index_base}{mark}{right + index_base}")
-    return " ".join(tokens)
+        yield left + index_base, right + index_base, (j, i) in links.sure
 
 
-def _as_alignment(links):
+def as_alignment(links: Alignment | Collection[Link]) -> Alignment:
+    """Return an `Alignment`; links in a plain set are sure."""
     return links if isinstance(links, Alignment) else Alignment(sure=frozenset(links))
 
 
 def read_alignments(
     path: PathLike,
-    index_base: int = 0,
+    index_base: int | None = None,
     reverse: bool = False,
     lengths: Sequence[tuple[int, int]] | None = None,
+    format: str = "pharaoh",
 ) -> list[Alignment]:
-    """Read a file of alignments, one sentence pair per line.
+    """Read a file of alignments.
 
-    A file that counts from 1 but is read with `index_base=0` looks like any
+    A file that counts from 1 but is read as one that counts from 0 looks like any
     other; with `lengths`, links that point past the last word are detected.
+
+    The formats, and what a sentence pair has there:
+
+        pharaoh   a line of links, `0-1` sure and `0p1` possible, counted from 0 unless `index_base` is 1
+        talp      the same, counted from 1
+        tsv       an id of any kind, a tab, and the links as in pharaoh
+        naacl     a line `ID SOURCE TARGET` for each link, with S (the default) or P and a confidence after it, counted
+                  from 1; the position 0 is no word
+        giza      the three lines of GIZA++'s `A3.final`; the last one has the words of our source
+
+    The last two number sentence pairs, from 1. Those that are left out have no links.
 
     Args:
         path: the file, plain or compressed; see `data.text_files.read_lines`.
-        index_base, reverse: as for `parse_alignment`.
-        lengths: numbers of words `[(source, target), ...]`, one pair per line, to check the
-            positions against; None for no check.
+        index_base: number of the first word; None for that of the format.
+        reverse: whether the target position comes first.
+        lengths: numbers of words `[(source, target), ...]`, one pair per sentence pair, to check
+            the positions against; None for no check.
+        format: one of `FORMATS`.
 
     Returns:
-        List of `Alignment`, one per line; an empty line has no links.
+        List of `Alignment`, one per sentence pair.
 
     Raises:
-        UserError: the file cannot be read; a token is not a link, or points outside
-            the sentence; the file does not have as many lines as `lengths`.
+        UserError: the file cannot be read, or is not in this format; a link points outside
+            the sentence; the file does not have as many sentence pairs as `lengths`.
 
     Example:
-        >>> write_alignments("gold.talp", [Alignment(sure={(0, 1)})], index_base=1)
-        >>> read_alignments("gold.talp", index_base=1)[0].sure
+        >>> write_alignments("gold.talp", [Alignment(sure={(0, 1)})], format="talp")
+        >>> read_alignments("gold.talp", format="talp")[0].sure
         frozenset({(0, 1)})
     """
-    alignments = [
-        parse_alignment(line, index_base, reverse, place=f"{path}, line {number}: ")
-        for number, line in enumerate(read_lines(path), 1)
-    ]
-    if lengths is not None:
-        _check_lengths(alignments, lengths, path, index_base, reverse)
+    base = base_of(format, index_base)
+    rows = enumerate(read_columns(path), 1)
+    unit = "sentence pair" if format in _NUMBERED else "line"
+    if format in _NUMBERED:
+        read = _read_naacl if format == "naacl" else _read_giza
+        alignments = _in_order(read(rows, reverse, path), path, None if lengths is None else len(lengths))
+    else:
+        alignments = [_read_line(row, format, base, reverse, f"{path}, line {number}: ") for number, row in rows]
+        if lengths is not None and len(alignments) != len(lengths):
+            raise UserError(
+                f"{path} has {len(alignments)} lines, but there are {len(lengths)} sentence pairs: give one line per "
+                "pair."
+            )
+    for number, (alignment, (source, target)) in enumerate(zip(alignments, lengths or (), strict=False), 1):
+        outside = {(j, i) for j, i in alignment.possible if j >= source or i >= target}
+        if outside:
+            token = format_alignment(outside, base, reverse).split()[0]
+            raise UserError(
+                f"{path}, {unit} {number}: link {token} points past the last word of {source} source and {target} "
+                f"target words (counted from {base}, {'target' if reverse else 'source'} first): check the format, the "
+                "index base and the direction."
+            )
     return alignments
 
 
-def _check_lengths(alignments, lengths, path, index_base, reverse):
-    if len(alignments) != len(lengths):
-        raise UserError(
-            f"{path} has {len(alignments)} lines, but there are {len(lengths)} sentence pairs: give one line per pair."
+def _read_line(row, format, index_base, reverse, place):
+    if format == "tsv":
+        if len(row) < 2:
+            raise UserError(f"{place}there is no tab: write an id, a tab and the links, or choose another format.")
+        row = row[1:]
+    return parse_alignment(" ".join(row), index_base, reverse, place)
+
+
+def _read_naacl(rows, reverse, path):
+    """Yield number, place and links of each line."""
+    for line, row in rows:
+        text, place = " ".join(row), f"{path}, line {line}: "
+        if not text:
+            continue
+        match = _NAACL.fullmatch(text)
+        if match is None:
+            raise UserError(f"{place}{text[:40]!r} is not a link of this format: write ID SOURCE TARGET S, or P.")
+        link = {_link(match[2], match[3], 1, reverse, place)} if int(match[2]) and int(match[3]) else set()
+        yield int(match[1]), place, Alignment(set() if match[4] == "P" else link, link)
+
+
+def _read_giza(rows, reverse, path):
+    """Yield number, place and links of each sentence pair."""
+    for line, row in rows:
+        place = f"{path}, line {line}: "
+        match = _GIZA.fullmatch(" ".join(row))
+        if match is None:
+            raise UserError(f"{place}expected '# Sentence pair (1) ...' of GIZA++, then its words and links.")
+        # The words of GIZA's target need not be known.
+        next(rows, None)
+        line, row = next(rows, (line + 2, []))
+        *words, rest = f"{' '.join(row)} ".split(" }) ")
+        links = [_GIZA_WORD.fullmatch(word) for word in words]
+        if rest or not words or not words[0].startswith("NULL ({") or None in links:
+            raise UserError(f"{path}, line {line}: expected 'NULL ({{ }}) word ({{ 1 }}) ...', the links of GIZA++.")
+        yield (
+            int(match[1]),
+            place,
+            Alignment(
+                {
+                    _link(j, i, 1, reverse, f"{path}, line {line}: a word")
+                    for j, found in enumerate(links)
+                    if found and j > 0
+                    for i in found[1].split()
+                }
+            ),
         )
-    for number, (alignment, (source, target)) in enumerate(zip(alignments, lengths, strict=True), 1):
-        outside = {(j, i) for j, i in alignment.possible if j >= source or i >= target}
-        if outside:
-            token = format_alignment(outside, index_base, reverse).split()[0]
-            place = f"{path}, line {number}: link {token} points past the last word of {source} source and {target} "
+
+
+def _in_order(found, path, count):
+    """Return the links of numbered sentence pairs, as many as there are, or up to the last that has any."""
+    sure: dict[int, set[Link]] = collections.defaultdict(set)
+    possible: dict[int, set[Link]] = collections.defaultdict(set)
+    last = count or 0
+    for number, place, links in found:
+        if number == 0 or (count is not None and number > count):
             raise UserError(
-                f"{place}target words (index_base={index_base}, reverse={reverse}): check both.",
-                f"{place}target words (counted from {index_base}, {'target' if reverse else 'source'} first): check "
-                "--index-base and --gold-reverse.",
+                f"{place}there is no sentence pair {number}: count from 1{f' to {count}' if count is not None else ''}."
             )
+        last = max(last, number)
+        sure[number] |= links.sure
+        possible[number] |= links.possible
+    nothing: Set[Link] = frozenset()
+    return [Alignment(sure.get(number, nothing), possible.get(number, nothing)) for number in range(1, last + 1)]
+
+
+def format_alignments(
+    alignments: Sequence[Alignment | Collection[Link]],
+    index_base: int | None = None,
+    reverse: bool = False,
+    format: str = "pharaoh",
+    pairs: Sequence[WordPair] | None = None,
+) -> str:
+    """Write alignments as the text of a file, as `write_alignments` does.
+
+    Args:
+        alignments: list of `Alignment` or of sets of links (j, i).
+        index_base, reverse, format: see `read_alignments`.
+        pairs: `(source words, target words)` of each sentence pair; the format giza has them too.
+
+    Raises:
+        UserError: the format is unknown, or cannot hold these links: giza without words, or with links that are merely
+            possible.
+
+    Example:
+        >>> format_alignments([{(0, 0)}, {(1, 0), (0, 1)}], format="naacl")
+        '1 1 1 S\\n2 1 2 S\\n2 2 1 S\\n'
+    """
+    base = base_of(format, index_base)
+    words: Sequence[WordPair | None] = [None] * len(alignments) if pairs is None else pairs
+    if format == "giza" and pairs is None:
+        raise UserError("the format giza holds the words too: give the text.")
+    if len(words) != len(alignments):
+        raise UserError(f"there are {len(alignments)} alignments but {len(words)} sentence pairs: give one of each.")
+    return "".join(
+        f"{line}\n"
+        for number, (alignment, pair) in enumerate(zip(alignments, words, strict=True), 1)
+        for line in _lines(number, alignment, pair, base, reverse, format)
+    )
+
+
+def _lines(number, alignment, pair, index_base, reverse, format):
+    """Yield the lines of one sentence pair."""
+    if format == "giza":
+        yield from _giza_lines(number, alignment, pair, reverse)
+    elif format == "naacl":
+        for left, right, sure in _positions(alignment, index_base, reverse):
+            yield f"{number} {left} {right} {'S' if sure else 'P'}"
+    else:
+        yield f"{number}\t" * (format == "tsv") + format_alignment(alignment, index_base, reverse)
+
+
+def _giza_lines(number, alignment, pair, reverse):
+    first, second = reversed(pair) if reverse else pair
+    places: list[list[str]] = [[] for _ in range(len(first) + 1)]
+    for left, right, sure in _positions(alignment, 1, reverse):
+        if not sure:
+            raise UserError(f"sentence pair {number}: the format giza has no links that are merely possible.")
+        if left > len(first) or right > len(second):
+            raise UserError(f"sentence pair {number}: the link {left}-{right} points past the last word.")
+        places[left].append(f"{right} ")
+    yield f"# Sentence pair ({number}) source length {len(first)} target length {len(second)} alignment score : 1"
+    yield " ".join(second)
+    yield " ".join(f"{word} ({{ {''.join(at)}}})" for word, at in zip(["NULL", *first], places, strict=True))
 
 
 def write_alignments(
     path: PathLike,
-    alignments: Iterable[Alignment | Collection[Link]],
-    index_base: int = 0,
+    alignments: Sequence[Alignment | Collection[Link]],
+    index_base: int | None = None,
     reverse: bool = False,
+    format: str = "pharaoh",
+    pairs: Sequence[WordPair] | None = None,
 ) -> None:
-    """Write alignments to a file, one sentence pair per line.
+    """Write alignments to a file.
 
     Args:
         path: the file; written completely or not at all.
-        alignments: list of `Alignment` or of sets of links (j, i).
-        index_base, reverse: as for `format_alignment`.
+        alignments, index_base, reverse, format, pairs: see `format_alignments`.
 
     Raises:
-        UserError: the file cannot be written.
+        UserError: the file cannot be written; see `format_alignments`.
 
     Example:
         >>> write_alignments("hypotheses.align", [{(0, 0), (1, 1)}, set()])
     """
-    write_text(path, "".join(format_alignment(a, index_base, reverse) + "\n" for a in alignments))
-
-
-def alignment_scores(
-    predicted: Sequence[Alignment | Collection[Link]], gold: Sequence[Alignment | Collection[Link]]
-) -> AlignmentScores:
-    """Score predicted alignments against gold ones, over the whole corpus.
-
-    With A the predicted links, S the sure and P the possible gold links (S ⊆ P),
-    each counted over all sentence pairs:
-
-        precision = |A ∩ P| / |A|
-        recall    = |A ∩ S| / |S|
-        AER       = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
-
-    Without predicted links precision is 1, and AER is 1 if there are sure links.
-    Without sure links recall is 1, and AER is 1 - precision. If there are
-    neither, AER is 0.
-
-    Args:
-        predicted: list of sets of links (j, i), or of `Alignment`, whose possible
-            links all count.
-        gold: list of `Alignment`, of the same length; in a plain set, all links are sure.
-
-    Returns:
-        `AlignmentScores`.
-
-    Raises:
-        UserError: no sentence pairs, or unequal numbers of them.
-
-    Example:
-        >>> gold = [Alignment(sure={(0, 0)}, possible={(1, 1)})]
-        >>> alignment_scores([{(0, 0), (1, 1), (2, 1)}], gold).aer
-        0.25
-    """
-    counts = _counts(predicted, gold)
-    if not counts:
-        raise UserError("there are no alignments to score: give at least one sentence pair.")
-    links, sure, possible, links_sure, links_possible = (sum(column) for column in zip(*counts, strict=True))
-    return AlignmentScores(
-        aer=1.0 - (links_sure + links_possible) / (links + sure) if links + sure else 0.0,
-        precision=links_possible / links if links else 1.0,
-        recall=links_sure / sure if sure else 1.0,
-        links=links,
-        sure=sure,
-        possible=possible,
-        sentences=len(gold),
-    )
-
-
-def aer_sums(
-    predicted: Sequence[Alignment | Collection[Link]], gold: Sequence[Alignment | Collection[Link]]
-) -> list[list[float]]:
-    """Return what the alignment error rate is a ratio of, sentence by sentence, for `resampled_scores`.
-
-    Args:
-        predicted, gold: see `alignment_scores`.
-
-    Returns:
-        the numerators |A| + |S| - |A ∩ S| - |A ∩ P| of all sentences, and their denominators |A| + |S|.
-
-    Raises:
-        UserError: unequal numbers of sentence pairs.
-
-    Example:
-        >>> aer_sums([{(0, 0), (2, 1)}], [Alignment(sure={(0, 0)}, possible={(1, 1)})])
-        [[1.0], [3.0]]
-    """
-    counts = _counts(predicted, gold)
-    wrong = [float(links + sure - both_sure - both) for links, sure, _, both_sure, both in counts]
-    return [wrong, [float(links + sure) for links, sure, *_ in counts]]
-
-
-def _counts(predicted, gold):
-    """|A|, |S|, |P|, |A ∩ S| and |A ∩ P| of every sentence pair."""
-    if len(predicted) != len(gold):
-        raise UserError(
-            f"there are {len(predicted)} predicted but {len(gold)} gold alignments: give one of each per sentence pair."
-        )
-    found = []
-    for prediction, reference in zip(predicted, gold, strict=True):
-        links, wanted = _as_alignment(prediction).possible, _as_alignment(reference)
-        both = len(links & wanted.sure), len(links & wanted.possible)
-        found.append((len(links), len(wanted.sure), len(wanted.possible), *both))
-    return found
+    write_text(path, format_alignments(alignments, index_base, reverse, format, pairs))

@@ -8,13 +8,13 @@ import numpy as np
 
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.words import as_sentence, normalise, split_words
-from keras_attn_zoo.evaluation.alignments import Alignment, AlignmentScores, aer_sums, alignment_scores
+from keras_attn_zoo.evaluation.alignment_scores import AlignmentScores, aer_sums, alignment_scores
+from keras_attn_zoo.evaluation.alignments import Alignment, WordPair
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import ForcedDecoding, Hypothesis, Translator
 from keras_attn_zoo.viewing.word_attention import mean_of_heads, word_attention, word_links
 
-# Source words and target words; links between them; the `layers` of `Translator.force`.
-WordPair: TypeAlias = tuple[Sequence[str], Sequence[str]]
+# Links between words; the `layers` of `Translator.force`.
 Links: TypeAlias = set[tuple[int, int]]
 Layers: TypeAlias = str | Sequence[int] | None
 LEAVE_OUT = ("end", "full_stop")
@@ -76,11 +76,17 @@ def sums_of_links(
 
 
 def _compared(links, pairs, gold, leave_out):
-    kept = [
+    return [Alignment(sure=frozenset(one)) for one in links], without_left_out(gold, pairs, leave_out)
+
+
+def without_left_out(
+    alignments: Iterable[Alignment], pairs: Sequence[WordPair], leave_out: Sequence[str]
+) -> list[Alignment]:
+    """Return alignments without the links of a full stop, if `leave_out` says so; see `align_words`."""
+    return [
         one.without(_ignored(source, leave_out), _ignored(target, leave_out))
-        for one, (source, target) in zip(gold, pairs, strict=True)
+        for one, (source, target) in zip(alignments, pairs, strict=True)
     ]
-    return [Alignment(sure=frozenset(one)) for one in links], kept
 
 
 def align_by_layer(

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_attn_zoo.evaluation.alignments import Alignment, alignment_scores
+from keras_attn_zoo.evaluation.alignment_scores import alignment_scores
+from keras_attn_zoo.evaluation.alignments import Alignment
 from keras_attn_zoo.evaluation.attention_links import extract_alignment
 from keras_attn_zoo.viewing.page_records import PLACES, Result, Sentence, System
 from keras_attn_zoo.viewing.word_attention import group_pieces, word_attention

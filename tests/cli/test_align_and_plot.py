@@ -8,8 +8,16 @@ import pytest
 from keras_attn_zoo.bodies.schema import BODIES
 from keras_attn_zoo.corpora.corpus import embedded_corpus
 from keras_attn_zoo.data.encoded_text import encode_sentences
-from keras_attn_zoo.evaluation.alignments import format_alignment
+from keras_attn_zoo.evaluation.aligners import align_text
+from keras_attn_zoo.evaluation.alignments import (
+    Alignment,
+    format_alignment,
+    parse_alignment,
+    read_alignments,
+    write_alignments,
+)
 from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.support.extras import is_installed
 from keras_attn_zoo.support.files import read_json, write_json, write_text
 from keras_attn_zoo.viewing import figures
 from tests import tiny
@@ -51,6 +59,62 @@ def test_align_takes_the_gold_of_the_embedded_corpus(attn_zoo, refused, trained,
         assert (status, output) == attn_zoo("align", trained, *layer, *files)[:2] and "AER" in output and status == 0
     refused("text and its gold links: leave out --gold-reverse", "align", run.path, "--gold-reverse")
     refused("give --bitext", "align", trained)
+
+
+def test_models_of_both_directions_are_symmetrised(attn_zoo, trained, tmp_path):
+    (tmp_path / "bitext").write_text("rot haus ||| house red\nkatze hund ||| cat dog\n")
+    line = ("align", trained, "--bitext", tmp_path / "bitext")
+    forward = read_links(attn_zoo(*line)[1])
+    reverse = [one.reverse() for one in read_links(attn_zoo(*line, "--reverse")[1])]
+    both = ("--reverse-model", trained, "--symmetrize", "union")
+    status, output, _ = attn_zoo(*line, *both)
+    union = [Alignment(one.sure | other.sure) for one, other in zip(forward, reverse, strict=True)]
+    assert status == 0 and read_links(output) == union
+    write_alignments(tmp_path / "gold", forward, format="naacl")
+    status, output, error = attn_zoo(
+        *(*line, *both, "--layer", "best", "--gold", tmp_path / "gold", "--gold-format", "naacl"),
+        *("--output", tmp_path / "links", "--format", "talp"),
+    )
+    assert status == 0 and output.count("| 1 (best)") == 2 and output.count("AER 0.0 %") == (union == forward)
+    assert read_alignments(tmp_path / "links", format="talp") == union and str(tmp_path / "links") in error
+
+
+def read_links(text):
+    return [parse_alignment(line) for line in text.splitlines()]
+
+
+def test_a_statistical_aligner_takes_the_place_of_a_model(attn_zoo, tmp_path):
+    pairs = [(["das", "alte", "Haus"], ["the", "old", "house"]), (["ein", "Haus", "."], ["a", "house", "."])]
+    train = [("das Haus", "the house"), ("ein altes", "an old"), ("das Buch", "the book"), (".", "."), ("", "left out")]
+    write_text(tmp_path / "bitext", "".join(f"{' '.join(s)} ||| {' '.join(t)}\n" for s, t in pairs))
+    for side, name in enumerate(("train.de", "train.en")):
+        write_text(tmp_path / name, "".join(f"{pair[side]}\n" for pair in train))
+    words = [(source.split(), target.split()) for source, target in train[:-1]]
+    line = ("--bitext", tmp_path / "bitext", "--train", tmp_path / "train.de", tmp_path / "train.en")
+    status, output, error = attn_zoo("align", "hmm", *line)
+    assert status == 0 and read_links(output) == [Alignment(one) for one in align_text("hmm", pairs, words)]
+    assert "left out 1 pairs" in error and "training hmm on 6 sentence pairs" in error
+    status, output, _ = attn_zoo("align", "ibm1", *line, "--symmetrize", "intersection", "--leave-out", "full_stop")
+    first, second = align_text("ibm1", pairs, words, "intersection")
+    assert status == 0 and read_links(output) == [Alignment(first), Alignment(second - {(2, 2)})]
+    turned = [(target, source) for source, target in pairs]
+    status, output, _ = attn_zoo("align", "hmm", "--bitext", tmp_path / "bitext", "--reverse")
+    assert status == 0 and read_links(output) == [Alignment(one) for one in align_text("hmm", turned)]
+
+
+def test_what_has_no_sense_with_a_model_or_an_aligner_is_refused(refused, trained, tmp_path):
+    (tmp_path / "bitext").write_text("rot ||| red\n")
+    text = ("--bitext", tmp_path / "bitext")
+    refused("leave out --reverse-model and --layer", "align", "hmm", *text, "--layer", 1, "--reverse-model", trained)
+    refused("give --bitext, or --source and --target", "align", "hmm")
+    refused("neither a model nor an aligner fast-align: did you mean fast_align", "align", "fast-align", *text)
+    refused("add it", "align", "fast_align", *text) if is_installed("systran_align") else refused(
+        "pip install 'keras-attn-zoo[aligners]'", "align", "fast_align", *text
+    )
+    refused("leave out --train", "align", trained, *text, "--train", tmp_path / "bitext")
+    refused("give --reverse-model", "align", trained, *text, "--symmetrize", "union")
+    refused("there is no --symmetrize: leave out --reverse-model", "align", trained, *text, "--reverse-model", trained)
+    refused("there is no --gold: leave out --gold-format", "align", trained, *text, "--gold-format", "talp")
 
 
 def test_what_cannot_be_aligned_is_said_before_anything_is_decoded(refused, trained, tmp_path):

@@ -197,7 +197,7 @@ def test_gold_links_go_to_the_pairs_that_the_tables_have_them_of(recipe, monkeyp
     taken = []
     monkeypatch.setattr(language_pairs, "run_comparison", lambda recipe, options: taken.append(options) or 0.0)
     assert recipe("--scale", "paper", "--bitext", "b", "--gold", "g", "--index-base", 1)[0] == 0
-    assert [(one.bitext, one.gold, one.index_base) for one in taken] == [("b", "g", 1), (None, None, 0)]
+    assert [(one.bitext, one.gold, one.index_base) for one in taken] == [("b", "g", 1), (None, None, None)]
     status, _, error = recipe("--scale", "paper", "--bitext", "b", "--gold", "g", "--systems", "third")
     assert status == 2 and "ro-en: the paper's tables have no alignments of these systems" in error
 

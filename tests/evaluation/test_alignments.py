@@ -3,63 +3,17 @@ import gzip
 import numpy as np
 import pytest
 
-from keras_attn_zoo.cli.process import reason
 from keras_attn_zoo.evaluation.alignments import (
+    FORMATS,
     Alignment,
-    alignment_scores,
     format_alignment,
+    format_alignments,
     parse_alignment,
     read_alignments,
     write_alignments,
 )
 from keras_attn_zoo.evaluation.attention_links import extract_alignment, merge_subwords
 from keras_attn_zoo.support.errors import UserError
-
-
-def test_scores_computed_by_hand():
-    gold = [
-        Alignment(sure={(0, 0), (1, 1)}, possible={(2, 1)}),
-        Alignment(sure={(0, 0)}, possible={(1, 0), (1, 1)}),
-    ]
-    predicted = [{(0, 0), (2, 1), (3, 3)}, {(1, 0)}]
-    # A = 4 links; in S: (0,0) = 1; in P: (0,0), (2,1), (1,0) = 3; S = 3.
-    scores = alignment_scores(predicted, gold)
-    assert scores.precision == pytest.approx(3 / 4)
-    assert scores.recall == pytest.approx(1 / 3)
-    assert scores.aer == pytest.approx(1 - (1 + 3) / (4 + 3))
-    assert (scores.links, scores.sure, scores.possible, scores.sentences) == (4, 3, 6, 2)
-
-
-def test_predicted_alignments_count_with_all_their_links():
-    gold = [Alignment(sure={(0, 0)}, possible={(1, 1)})]
-    assert alignment_scores([Alignment({(0, 0)}, {(1, 1)})], gold).aer == pytest.approx(0.0)
-
-
-@pytest.mark.parametrize(
-    ("predicted", "gold", "expected"),
-    [
-        (set(), Alignment(sure={(0, 0)}), (1.0, 1.0, 0.0)),
-        ({(0, 0), (1, 1)}, Alignment(possible={(0, 0)}), (0.5, 0.5, 1.0)),
-        (set(), Alignment(), (0.0, 1.0, 1.0)),
-    ],
-)
-def test_empty_links(predicted, gold, expected):
-    scores = alignment_scores([predicted], [gold])
-    assert (scores.aer, scores.precision, scores.recall) == pytest.approx(expected)
-
-
-def test_scores_say_what_was_compared():
-    text = str(alignment_scores([{(0, 0), (5, 5)}], [Alignment(sure={(0, 0)}, possible={(1, 1)})]))
-    assert "AER 33.3 %" in text and "precision 50.0 %" in text and "recall 100.0 %" in text
-    assert "1 sure and 2 possible" in text
-    assert "(source, target)" in text and "index base" in text
-
-
-def test_bad_input_of_scores():
-    with pytest.raises(UserError, match="1 predicted but 2 gold"):
-        alignment_scores([set()], [Alignment(), Alignment()])
-    with pytest.raises(UserError, match="no alignments"):
-        alignment_scores([], [])
 
 
 def test_reading_one_based_possible_and_reversed_links(tmp_path):
@@ -116,10 +70,8 @@ def test_lengths_find_a_wrong_index_base_or_direction(tmp_path):
     assert len(read_alignments(path, index_base=1, lengths=lengths)) == 2
     with pytest.raises(UserError, match=r"line 1: link 1-1 points past .* 1 source and 1 target"):
         read_alignments(path, index_base=0, lengths=lengths)
-    with pytest.raises(UserError, match=r"line 2: link 3-2 points past .*reverse=True") as error:
+    with pytest.raises(UserError, match=r"line 2: link 3-2 points past .*\(counted from 1, target first\): check"):
         read_alignments(path, index_base=1, reverse=True, lengths=lengths)
-    # On the command line, in its own words.
-    assert "(counted from 1, target first): check --index-base and --gold-reverse." in reason(error.value)
     with pytest.raises(UserError, match="2 lines, but there are 1 sentence pairs"):
         read_alignments(path, index_base=1, lengths=lengths[:1])
 
@@ -132,6 +84,101 @@ def test_links_are_read_as_other_text_is(tmp_path):
         read_alignments(tmp_path / "missing")
     with pytest.raises(UserError, match="index_base must be 0 or 1; received 2"):
         parse_alignment("1-1", index_base=2)
+
+
+PAIRS = [(["le", "chat", "noir"], ["the", "black", "cat"]), (["oui"], ["yes"]), (["a", "b"], ["c", "d"])]
+SURE = [Alignment({(0, 0), (1, 2), (2, 1)}), Alignment(), Alignment({(1, 0), (0, 0)})]
+MIXED = [Alignment({(0, 0)}, {(1, 2)}), Alignment(), Alignment((), {(1, 0)})]
+# The links of MIXED; those of SURE where there are no possible ones.
+TEXTS = {
+    "pharaoh": "0-0 1p2\n\n1p0\n",
+    "talp": "1-1 2p3\n\n2p1\n",
+    "tsv": "1\t0-0 1p2\n2\t\n3\t1p0\n",
+    "naacl": "1 1 1 S\n1 2 3 P\n3 2 1 P\n",
+    "giza": "# Sentence pair (1) source length 3 target length 3 alignment score : 1\nthe black cat\n"
+    "NULL ({ }) le ({ 1 }) chat ({ 3 }) noir ({ 2 })\n"
+    "# Sentence pair (2) source length 1 target length 1 alignment score : 1\nyes\nNULL ({ }) oui ({ })\n"
+    "# Sentence pair (3) source length 2 target length 2 alignment score : 1\nc d\nNULL ({ }) a ({ 1 }) b ({ 1 })\n",
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_formats_are_written_as_they_are_known_and_read_again(tmp_path, name):
+    links = SURE if name == "giza" else MIXED
+    assert format_alignments(links, format=name, pairs=PAIRS) == TEXTS[name]
+    for reverse in (False, True):
+        write_alignments(tmp_path / "links", links, reverse=reverse, format=name, pairs=PAIRS)
+        lengths = [(len(source), len(target)) for source, target in PAIRS]
+        assert read_alignments(tmp_path / "links", None, reverse, lengths, name) == links
+        turned = read_alignments(tmp_path / "links", None, not reverse, format=name)
+        assert turned == [one.reverse() for one in links]
+
+
+def test_what_other_programs_write_is_read(tmp_path):
+    """Numbers with zeros in front, confidences, words without links; ids; GIZA's empty word and braces as words."""
+    texts = {
+        "naacl": "0003 2 1 P 0.7\n0001 1 1\n\n0001 0 2 S\n0001 2 2 S 1e-3\n",
+        "tsv": "doc-1\t0-1\n2-2\t\n",
+        "giza": "# Sentence pair (1) source length 2 target length 3 alignment score : 3.1e-05\nx y z\n"
+        "NULL ({ 2 }) ({ ({ 1 3 }) }) ({ }) \n",
+    }
+    found = {}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        found[name] = read_alignments(tmp_path / name, format=name)
+    assert found["naacl"] == [Alignment({(0, 0), (1, 1)}), Alignment(), Alignment((), {(1, 0)})]
+    assert found["tsv"] == [Alignment({(0, 1)}), Alignment()]
+    assert found["giza"] == [Alignment({(0, 0), (0, 2)})]
+    assert len(read_alignments(tmp_path / "naacl", lengths=[(2, 2)] * 5, format="naacl")) == 5
+    (tmp_path / "tsv").write_text("1\t1-1\n")
+    assert read_alignments(tmp_path / "tsv", index_base=1, format="tsv") == [Alignment({(0, 0)})]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("tsv", "0-0\n", "line 1: there is no tab"),
+        (
+            "pharaoh",
+            "7\t0-0\n",
+            "line 1: '7' is not a link: .* choose the format: one of pharaoh, talp, naacl, giza, tsv",
+        ),
+        ("talp", "1-1 0p1\n", "line 1: '0p1' has position 0"),
+        ("naacl", "1 1 1 S\n1 1-1\n", "line 2: '1 1-1' is not a link of this format: write ID SOURCE TARGET"),
+        ("naacl", "0 1 1\n", "line 1: there is no sentence pair 0: count from 1 to 2"),
+        ("naacl", "1 1 1\n3 1 1\n", "line 2: there is no sentence pair 3: count from 1 to 2"),
+        ("naacl", "2 1 2\n", "sentence pair 2: link 1-2 points past the last word of 1 source and 1 target"),
+        ("giza", "1-1\n", r"line 1: expected '# Sentence pair \(1\)"),
+        ("giza", "# Sentence pair (1) source\nx\n", r"line 3: expected 'NULL \(\{ \}\)"),
+        ("giza", "# Sentence pair (1) source\nx\nNULL ({ }) y ({ 1 )\n", r"line 3: expected 'NULL \(\{ \}\)"),
+        ("giza", "# Sentence pair (1) source\nx\nNULL ({ }) y ({ 0 })\n", "line 3: a word has position 0"),
+        ("pharaoh", "0-0\n", "has 1 lines, but there are 2 sentence pairs"),
+    ],
+)
+def test_what_is_not_in_a_format_is_named_with_its_place(tmp_path, name, text, said):
+    (tmp_path / "links").write_text(text)
+    with pytest.raises(UserError, match=said):
+        read_alignments(tmp_path / "links", lengths=[(1, 1), (1, 1)], format=name)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"format": "pharao"}, "no format 'pharao' of alignments: did you mean pharaoh"),
+        ({"format": "naacl", "index_base": 0}, "format naacl count from 1, not 0: leave out the base"),
+        ({"format": "giza"}, "the format giza holds the words too"),
+        ({"format": "giza", "pairs": PAIRS[:1]}, "the format giza has no links that are merely possible"),
+        ({"pairs": PAIRS}, "1 alignments but 3 sentence pairs"),
+    ],
+)
+def test_links_that_a_format_cannot_hold(options, said):
+    with pytest.raises(UserError, match=said):
+        format_alignments([Alignment({(0, 0)}, {(1, 2)})], **options)
+
+
+def test_links_past_the_last_word_are_not_written():
+    with pytest.raises(UserError, match="sentence pair 1: the link 2-3 points past the last word"):
+        format_alignments([{(1, 2)}], format="giza", pairs=[(["a", "b"], ["c", "d"])])
 
 
 def test_leaving_words_out():

@@ -43,6 +43,12 @@ COMMANDS = {
     ("align",): [
         ["align", "run", "--source", "text/test.de", "--target", "text/test.en", "--output", "links.align"],
         ["align", "run/best", "--bitext", "text/test.bitext", "--gold", "text/test.gold"],
+        ["align", "hmm", "--bitext", "text/test.bitext", "--train", "text/train.de", "text/train.en"],
+        ["align", "run", "--reverse-model", "run/best", "--symmetrize", "union", "--bitext", "text/test.bitext"],
+    ],
+    ("links",): [
+        ["links", "text/test.gold", "--gold", "text/test.gold", "--bitext", "text/test.bitext", "--output", "out.txt"],
+        ["links", "text/test.gold", "text/test.gold", "--symmetrize", "union", "--target-first", "second"],
     ],
     ("explore",): [["explore", "run", "rot haus", "--output", "p.html"]],
     ("export",): [["export", "standard", "--to", "transformers", "new"]],

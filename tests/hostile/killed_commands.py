@@ -61,7 +61,7 @@ def command_lines():
     train = ["train", "--system", "bahdanau", *CORPUS, "--run", "new", "--resume"]
     found = []
     for path, lines in COMMANDS.items():
-        if path[0] in ("time", "translate", "evaluate", "align", "explore", "export", "plot"):
+        if path[0] in ("time", "translate", "evaluate", "align", "links", "explore", "export", "plot"):
             line = next((one for one in lines if "--output" in one or "--name" in one), lines[0])
             found.append(_zoo(*line))
     pictures = COMMANDS["plot", "attention"][0]

@@ -13,9 +13,11 @@ SEED = 1
 # How options are told apart, by the name of what they set. An option that is not listed is known by its type.
 TEXTS = {"train", "valid", "test", "input", "hypotheses", "references", "source", "target", "bitext", "gold", "files"}
 READS = TEXTS | {"settings"}
-MODELS = {"model", "models", "runs", "baseline", "beside"}
+MODELS = {"model", "reverse_model", "models", "runs", "baseline", "beside"}
 WRITES_FILE = {"output"}
 WRITES_FOLDER = {"run", "out", "folder"}
+# Positional arguments of the good lines.
+POSITIONAL = ("run", "latent", "run/best", "standard", "hmm", "--", "rot haus", "text/train.de", "text/test.gold")
 FREE_TEXT = {"sentence", "sentences", "target"}
 WORDS = {"system", "systems", "key", "backend", "layer", "corpus", "names", "download", "verify"}
 
@@ -166,12 +168,7 @@ def _with_option(base, action, flag, value, rng):
         return [*base, f"{flag}={value}"]
     if flag is None:
         # The positional arguments come first in every base.
-        skip = next(
-            i
-            for i, item in enumerate([*base, "--"])
-            if (i and item in ("run", "latent", "run/best", "standard", "--", "rot haus", "text/train.de"))
-            or item.startswith("--")
-        )
+        skip = next(i for i, item in enumerate([*base, "--"]) if (i and item in POSITIONAL) or item.startswith("--"))
         if action.dest in FREE_TEXT and "rot haus" in base:
             skip = base.index("rot haus")
         if action.dest in ("folder", "address"):

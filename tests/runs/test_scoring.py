@@ -10,7 +10,8 @@ import pytest
 import sacrebleu
 
 from keras_attn_zoo.corpora.parallel_text import ParallelText
-from keras_attn_zoo.evaluation.alignments import alignment_scores, read_alignments
+from keras_attn_zoo.evaluation.alignment_scores import alignment_scores
+from keras_attn_zoo.evaluation.alignments import read_alignments
 from keras_attn_zoo.runs import finished_run
 from keras_attn_zoo.runs.curves import curves
 from keras_attn_zoo.runs.finished_run import draw_run
