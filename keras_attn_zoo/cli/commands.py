@@ -6,6 +6,7 @@ from typing import Any
 import keras_attn_zoo
 from keras_attn_zoo.cli import (
     align,
+    average,
     compare,
     corpora,
     demo,
@@ -24,7 +25,7 @@ from keras_attn_zoo.cli.plot import PICTURES
 
 COMMANDS = [
     module.COMMAND
-    for module in (demo, presets, corpora, systems, train, compare, time, translate, explore, evaluate, align, export)
+    for module in (demo, presets, corpora, systems, train, compare, time, translate, explore, evaluate, align, average, export)
 ]
 
 

@@ -23,6 +23,7 @@ from keras_attn_zoo.cli.options import (
 )
 from keras_attn_zoo.cli.parser import Command, Parser
 from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.runs.run_folder import AVERAGE
 from keras_attn_zoo.support.errors import UserError, choice
 
 
@@ -64,7 +65,7 @@ def run(options: argparse.Namespace) -> None:
     corpus = dataclasses.replace(corpus_from_options(options), more_tests={})
     run = train_system(system, corpus, options.run, resume=options.resume, max_tokens=options.max_tokens)
     score_and_draw(run.path, corpus.test, options.max_tokens, **scoring)
-    print(results_table(read_results([run.path])).markdown())
+    print(results_table(read_results([run.path], ("test", AVERAGE))).markdown())
 
 
 COMMAND = Command(

@@ -336,7 +336,12 @@ def compile_translator(translator: Translator, system: System, steps: int | None
         "halving": lambda: HalvingSchedule(training.learning_rate, training.decay_start, training.decay_every),
     }
     translator.compile(
-        optimizer=Adam(schedules[training.schedule](), global_clipnorm=training.clip_norm),
+        optimizer=Adam(
+            schedules[training.schedule](),
+            global_clipnorm=training.clip_norm,
+            use_ema=training.ema_momentum is not None,
+            ema_momentum=training.ema_momentum or 0.0,
+        ),
         label_smoothing=training.label_smoothing,
         accumulation_steps=training.accumulation_steps,
         sampler=BeamSearch(search.beams, search.length_penalty),

@@ -38,7 +38,7 @@ _PARTS = ("hypotheses", "references", "alignments", "sentence_sums", "pictures")
 _LATER_SETTINGS = {"precision": "float32"}
 _LATER_IN_PARTS: dict[str, dict[str, Any]] = {
     "data": dict(drop_illegal_characters=False, subword_sampling_alpha=0.1, truncate_keep="start", task="translation"),
-    "training": {"bleu_tokenize": "13a"},
+    "training": dict(bleu_tokenize="13a", keep_last=0, keep_best=0, average=None, ema_momentum=None),
 }
 # Whose versions a run notes.
 _PACKAGES = [
@@ -67,6 +67,8 @@ class RunFolder:
     log.jsonl          figures for every step and round
     state.npz          what resuming needs
     best/              the preset of the best round
+    checkpoints/       presets of the last and the best rounds, if there are to be any
+    average/           the preset of the mean of the last rounds, likewise
     hypotheses/        translations, one file per test set
     alignments/        Pharaoh lines, one file per test set
     sentence_sums/     what scores are ratios of, one file per test set
@@ -91,6 +93,8 @@ class RunFolder:
         self.log = self.path / "log.jsonl"
         self.state = self.path / "state.npz"
         self.best = self.path / "best"
+        self.checkpoints = self.path / "checkpoints"
+        self.average = self.path / "average"
         self.scores = self.path / "scores.json"
         self.timing = self.path / "timing.json"
 
@@ -120,6 +124,7 @@ class RunFolder:
     def remove_partials(self) -> None:
         """Remove what killed processes left behind; call this only while holding the lock."""
         remove_partials(self.path)
+        remove_partials(self.checkpoints)
         with self.lock_scores():
             for part in _PARTS:
                 remove_partials(self.path / part)
@@ -300,13 +305,15 @@ class RunFolder:
         write_json(self.scores, {**self.read_scores(), name: finite(scores)})
 
 
+# Of scores of the mean of a run's last rounds on the test text.
+AVERAGE = "average"
 # Of scores with a search over so many source positions, as `attn-zoo evaluate --top-k` names them.
 WITH_TOP_K = re.compile(r"(.+)-k(\d+)")
 
 
 def is_further(name: str) -> bool:
     """Return whether a name of scores is that of a further test text, not one that a run has by itself."""
-    return name not in ("test", "valid", "gold") and not WITH_TOP_K.fullmatch(name)
+    return name not in ("test", "valid", "gold", AVERAGE) and not WITH_TOP_K.fullmatch(name)
 
 
 def translations_checksum(translations: bytes, references: bytes) -> str:

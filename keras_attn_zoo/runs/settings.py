@@ -264,6 +264,29 @@ class TrainingSettings(_Checked):
             most=_ROUNDS,
         )
     )
+    keep_last: int = field(Whole(0, "last rounds that are kept as presets", least=0, most=_ROUNDS))
+    keep_best: int = field(Whole(0, "best rounds by best_by that are kept as presets", least=0, most=_ROUNDS))
+    average: int | None = field(
+        Whole(
+            None,
+            "last rounds whose mean weights are saved as a preset and scored beside the best round; it keeps them",
+            optional=True,
+            least=2,
+            most=_ROUNDS,
+        )
+    )
+    ema_momentum: float | None = field(
+        Number(
+            None,
+            "momentum of an exponential moving average of the weights, with which rounds are scored and saved; "
+            "None scores the weights themselves",
+            optional=True,
+            least=0,
+            most=1,
+            above=True,
+            below=True,
+        )
+    )
     word_vectors_source: str | None = field(
         Text(None, "text file of pretrained word vectors for the source embedding", optional=True, longest=_PATH)
     )

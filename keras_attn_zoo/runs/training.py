@@ -16,9 +16,11 @@ from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evalua
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.data.subwords import Subwords
-from keras_attn_zoo.devices import agreed, leader_first
+from keras_attn_zoo.devices import agreed, leader_first, leads
+from keras_attn_zoo.devices import wait as wait_for_all
 from keras_attn_zoo.evaluation.overlap_scores import check_references
 from keras_attn_zoo.evaluation.text_scores import bleu_key
+from keras_attn_zoo.runs.averaging import average_models, checkpoints_of
 from keras_attn_zoo.runs.budget import amount, planned_steps
 from keras_attn_zoo.runs.memory import check_memory
 from keras_attn_zoo.runs.outline import outline
@@ -40,11 +42,13 @@ from keras_attn_zoo.runs.settings import SMALLEST_VOCABULARY
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.runs.tasks import TASKS
 from keras_attn_zoo.support.choices import MOST_TOKENS
-from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import PathLike
+from keras_attn_zoo.support.errors import UserError, counted
+from keras_attn_zoo.support.files import PathLike, kind_of, remove
 from keras_attn_zoo.support.messages import progress_bar
+from keras_attn_zoo.training.averaged_weights import AveragedWeights
 from keras_attn_zoo.training.budget_callback import SpentBudget
 from keras_attn_zoo.training.callbacks import BestPreset, BLEUAtSteps, FreeRunningLoss, ValidationBLEU
+from keras_attn_zoo.training.checkpoints import Checkpoints, figures_of_rounds
 from keras_attn_zoo.training.progress import Progress
 from keras_attn_zoo.training.random_state import SeparateNoise, make_deterministic
 from keras_attn_zoo.training.resumable_state import ResumableState
@@ -139,7 +143,9 @@ def _train(system, corpus, run, data, description, max_tokens, bleu_after, scori
     if ended or batches.round >= last:
         _check_grown(system, batches.round)
         _LOG.info("training is already complete")
-        return run
+        return _averaged(run, system)
+    if leads():
+        remove(run.average)
     callbacks = _scorers(system, corpus, data)
     keys: dict[int, list[str]] = {}
     # How many steps a budget of tokens allows is only known when it is spent.
@@ -159,6 +165,10 @@ def _train(system, corpus, run, data, description, max_tokens, bleu_after, scori
     with progress_bar(label, steps, "step", batches.round * len(batches)) as show:
         log = RunLog(run.log, batches)
         callbacks += [Progress(batches, rounds, label, show), log, *_budget(training, log), *watched]
+        if training.average or training.keep_last or training.keep_best:
+            callbacks.append(_checkpoints(system, run, batches))
+        if training.ema_momentum is not None:
+            callbacks.append(AveragedWeights())
         while True:
             later = range(batches.round + 1, last)
             until = next((number for number in _grows_at(system) if number in later), last)
@@ -173,7 +183,7 @@ def _train(system, corpus, run, data, description, max_tokens, bleu_after, scori
             if translator.stop_training or until == last:
                 # Until the next growth, all rounds have equally many layers.
                 _check_grown(system, batches.round + 1)
-                return run
+                return _averaged(run, system)
             # The larger model loads what was just saved, as it would if the run were resumed here.
             state.read()
             translator = _translator_of_round(system, data, until, steps)
@@ -287,6 +297,12 @@ def check_training(system: System, data: PreparedData) -> tuple[TranslationBatch
     rounds = _rounds(batches, steps)
     if rounds is not None:
         _check_grown(system, rounds)
+        whole = steps // len(batches) - max(_grows_at(system), default=0)
+        if (wanted := system.training.average or 0) > whole:
+            raise UserError(
+                f"average={wanted} needs as many whole rounds, but training has only {whole}: train for longer, "
+                "validate more often, or average fewer."
+            )
     return batches, steps
 
 
@@ -334,6 +350,35 @@ def _watching(training, run):
     if training.patience is not None:
         stopping.append(keras.callbacks.EarlyStopping(monitor, patience=training.patience, mode=mode))
     return watched, stopping
+
+
+def _checkpoints(system, run, batches):
+    training = system.training
+    return Checkpoints(
+        run.checkpoints,
+        run.log,
+        batches,
+        f"val_{training.best_by}",
+        last=max(training.keep_last, training.average or 0),
+        best=training.keep_best,
+        first=max(_grows_at(system), default=0),
+    )
+
+
+def _averaged(run, system):
+    """Save the average of a complete run, if it is to have one."""
+    wanted = system.training.average
+    if wanted is None or agreed(kind_of(run.average) is not None):
+        return run
+    rounds = len(figures_of_rounds(run.log, "val_loss")) - max(_grows_at(system), default=0)
+    if rounds < wanted:
+        _LOG.warning("average=%d: training ended after %s", wanted, counted(rounds, "whole round"))
+    if rounds > 1:
+        averaged = average_models(checkpoints_of(run, last=min(wanted, rounds)))
+        if leads():
+            averaged.save_to_preset(run.average)
+        wait_for_all()
+    return run
 
 
 def _budget(training, log):

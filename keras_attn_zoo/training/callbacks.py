@@ -16,6 +16,8 @@ from keras_attn_zoo.devices import leads
 from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
 from keras_attn_zoo.support.files import PathLike, atomic_path
 from keras_attn_zoo.support.types import Logs
+from keras_attn_zoo.training.averaged_weights import averaged_weights
+from keras_attn_zoo.training.checkpoints import sign_of
 
 
 class ValidationBLEU(keras.callbacks.Callback):
@@ -100,7 +102,7 @@ class BLEUAtSteps(ValidationBLEU):
 
     def _translate(self, last=()):
         if keys := [*self.keys.get(self._step, ()), *last]:
-            with self._room():
+            with self._room(), averaged_weights(self.model):
                 self._found |= dict.fromkeys(keys, self.score())
 
     @contextlib.contextmanager
@@ -151,7 +153,7 @@ class BestPreset(keras.callbacks.Callback):
     def __init__(self, folder: PathLike, monitor: str = "val_loss") -> None:
         super().__init__()
         self.folder, self.monitor = Path(folder), monitor
-        self.sign = -1.0 if monitor == "val_bleu" else 1.0
+        self.sign = sign_of(monitor)
         self.best: float | None = None
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
