@@ -6,6 +6,7 @@ from pathlib import Path
 
 from keras_attn_zoo.cli.device_options import add_devices_arguments
 from keras_attn_zoo.cli.options import (
+    MODEL,
     OF_A_RUN,
     OTHER_TASKS,
     add_budget_argument,
@@ -16,21 +17,44 @@ from keras_attn_zoo.cli.options import (
     add_task_argument,
     backend_of_run,
     corpus_from_options,
+    refuse,
     resumed,
     scoring_options,
     settings_from_options,
     task_of,
 )
-from keras_attn_zoo.cli.parser import Command, Parser
+from keras_attn_zoo.cli.parser import Command, Parser, typed
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.run_folder import AVERAGE
+from keras_attn_zoo.runs.settings import PARTS
+from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.support.errors import UserError, choice
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
+    begins = parser.add_mutually_exclusive_group(required=True)
+    begins.add_argument("--system", metavar="NAME", help="a named system; `attn-zoo systems` lists them all")
+    begins.add_argument(
+        "--from",
+        dest="initial_model",
+        metavar="MODEL",
+        help=f"continue a trained model: {MODEL}; weights, subwords and body are its own, and so are the settings of a "
+        "run unless they are changed",
+    )
     parser.add_argument(
-        "--system", required=True, metavar="NAME", help="a named system; `attn-zoo systems` lists them all"
+        "--freeze",
+        nargs="+",
+        choices=PARTS,
+        metavar="PART",
+        help=f"do not train the weights of these parts: {', '.join(PARTS)}",
+    )
+    parser.add_argument(
+        "--lora",
+        type=typed(dataclasses.replace(SETTINGS["Training"]["lora_rank"], optional=False)),
+        metavar="RANK",
+        help="with --from, train matrices of this rank beside the linear maps, and nothing else; what is saved has "
+        "their products in its weights",
     )
     parser.add_argument(
         "--run", type=Path, required=True, metavar="DIR", help="run folder for the model and its results"
@@ -54,11 +78,18 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.runs.training import train_system
     from keras_attn_zoo.studies.table import read_results, results_table
 
-    if options.system not in SYSTEMS:
+    given = {"freeze": options.freeze and ",".join(options.freeze), "lora_rank": options.lora}
+    settings = {**settings_from_options(options), **{name: value for name, value in given.items() if value}}
+    if options.initial_model is not None:
+        from keras_attn_zoo.runs.initial_model import system_from
+
+        refuse(options, "--from gives the sizes", small=False)
+        system = system_from(options.initial_model)
+    elif options.system in SYSTEMS:
+        system = small(SYSTEMS[options.system]) if options.small else SYSTEMS[options.system]
+    else:
         raise UserError(f"unknown system {options.system!r}: {choice(options.system, SYSTEMS)}")
-    system = SYSTEMS[options.system]
-    settings = settings_from_options(options)
-    system = resumed(small(system) if options.small else system, options.run)
+    system = resumed(system, options.run)
     system = system.override(**settings_of_task(task_of(options))).override(**settings)
     scoring = scoring_options(options)
     # Those are for comparisons: they need not fit this model.
@@ -75,6 +106,7 @@ COMMAND = Command(
         "attn-zoo train --system bahdanau --train train.de train.en --run runs/bahdanau",
         "attn-zoo train --system luong-general --train all.tsv --reverse --run runs/luong --set epochs=5",
         "attn-zoo train --system uniform --embedded --small --run runs/uniform --resume",
+        "attn-zoo train --from runs/general --train mine.de mine.en --run runs/mine --set learning_rate=1e-4",
         "attn-zoo train --system transformer --task dialogue --train turns.txt answers.txt --run runs/dialogue",
     ],
     add_arguments,

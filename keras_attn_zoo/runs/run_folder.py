@@ -38,7 +38,12 @@ _PARTS = ("hypotheses", "references", "alignments", "sentence_sums", "pictures")
 _LATER_SETTINGS = {"precision": "float32"}
 _LATER_IN_PARTS: dict[str, dict[str, Any]] = {
     "data": dict(drop_illegal_characters=False, subword_sampling_alpha=0.1, truncate_keep="start", task="translation"),
-    "training": dict(bleu_tokenize="13a", keep_last=0, keep_best=0, average=None, ema_momentum=None),
+    "training": {
+        "bleu_tokenize": "13a",
+        "keep_last": 0,
+        "keep_best": 0,
+        **dict.fromkeys(("average", "ema_momentum", "initial_model", "freeze", "lora_rank")),
+    },
 }
 # Whose versions a run notes.
 _PACKAGES = [

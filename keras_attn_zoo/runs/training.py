@@ -22,6 +22,7 @@ from keras_attn_zoo.evaluation.overlap_scores import check_references
 from keras_attn_zoo.evaluation.text_scores import bleu_key
 from keras_attn_zoo.runs.averaging import average_models, checkpoints_of
 from keras_attn_zoo.runs.budget import amount, planned_steps
+from keras_attn_zoo.runs.initial_model import build_from, load_initial_model
 from keras_attn_zoo.runs.memory import check_memory
 from keras_attn_zoo.runs.outline import outline
 from keras_attn_zoo.runs.precision import resolve
@@ -34,6 +35,7 @@ from keras_attn_zoo.runs.preparation import (
     described,
     prepare_data,
     prepare_subwords,
+    special_tokens,
     training_batches,
 )
 from keras_attn_zoo.runs.resuming import check_resumable
@@ -41,6 +43,7 @@ from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.settings import SMALLEST_VOCABULARY
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.runs.tasks import TASKS
+from keras_attn_zoo.runs.trained_parts import choose_trained
 from keras_attn_zoo.support.choices import MOST_TOKENS
 from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.files import PathLike, kind_of, remove
@@ -110,30 +113,36 @@ def train_system(
         if system.precision == "auto":
             own = agreed(run.system().precision if run.holds_run else None)
             system = system.override(precision=own or resolve("auto"))
-        description = described(corpus, system.data)
+        initial = load_initial_model(system)
+        own = None if initial is None else initial.preprocessor.subwords
+        description = described(corpus, system.data, own)
         with leader_first():
             # Before anything is written: whoever gives another text by mistake finds all as it was.
             check_resumable(run, system, description, corpus.test.rows())
             key = description["fingerprint"]
-            subwords = prepare_subwords(corpus, system.data, data_folder, key)
+            subwords = own or prepare_subwords(corpus, system.data, data_folder, key)
             check_with_subwords(system, corpus, subwords, max_tokens)
-            data = prepare_data(corpus, system.data, data_folder, key)
-        return _train(system, corpus, run, data, description, max_tokens, bleu_after, scoring or {})
+            data = prepare_data(corpus, system.data, data_folder, key, own)
+        return _train(system, corpus, run, data, description, initial, max_tokens, bleu_after, scoring or {})
 
 
-def _train(system, corpus, run, data, description, max_tokens, bleu_after, scoring):
+def _train(system, corpus, run, data, description, initial, max_tokens, bleu_after, scoring):
     """Train in a folder that this process has locked."""
     training = system.training
-    batches, steps = check_training(system, data)
+    special = None if initial is None else special_tokens(initial)
+    batches, steps = check_training(system, data, special)
     make_deterministic()
     valid = evaluation_batches(
-        data.valid, sentences_per_batch=EVALUATION_ROWS, bucket_count=min(3, system.data.bucket_count)
+        data.valid,
+        sentences_per_batch=EVALUATION_ROWS,
+        bucket_count=min(3, system.data.bucket_count),
+        **(special or {}),
     )
     rounds = _rounds(batches, steps)
     watched, stopping = _watching(training, run)
     state = ResumableState(run.state, batches, [*watched, *stopping])
     ended = state.read()
-    translator = _translator_of_round(system, data, batches.round, steps)
+    translator = _translator_of_round(system, data, batches.round, steps, initial)
     state.check(translator, batches.round in _grows_at(system))
     if batches.round == 0:
         _load_vectors(translator, training)
@@ -282,8 +291,15 @@ def _raise_too_long(needed, room, name, longest, least=""):
     )
 
 
-def check_training(system: System, data: PreparedData) -> tuple[TranslationBatches, int | None]:
+def check_training(
+    system: System, data: PreparedData, special: Mapping[str, Any] | None = None
+) -> tuple[TranslationBatches, int | None]:
     """Raise if a system cannot be trained on encoded text, as far as is known before its weights are created.
+
+    Args:
+        system: the system.
+        data: the text.
+        special: see `training_batches`.
 
     Returns:
         the training batches, and how many steps are planned; None if the budget is a time.
@@ -291,7 +307,7 @@ def check_training(system: System, data: PreparedData) -> tuple[TranslationBatch
     Raises:
         UserError: a training that is too short for its schedule, or for the layers that it adds one by one.
     """
-    batches = training_batches(system, data.train)
+    batches = training_batches(system, data.train, special)
     steps = planned_steps(system.training, batches)
     check_schedule(system.training, steps)
     rounds = _rounds(batches, steps)
@@ -410,10 +426,14 @@ def _grows_at(system):
     return [rounds * layers for layers in range(1, system.sizes["encoder_layers"])] if rounds else []
 
 
-def _translator_of_round(system, data, number, steps):
+def _translator_of_round(system, data, number, steps, initial=None):
     layers = _encoder_layers(system, number)
     stage = system if layers is None else system.override(encoder_layers=layers)
-    translator = build_translator(stage, data.subwords, system.data.max_tokens)
+    if initial is None:
+        translator = build_translator(stage, data.subwords, system.data.max_tokens)
+    else:
+        translator = build_from(initial, system)
+    choose_trained(translator.backbone, system.training)
     compile_translator(translator, system, steps)
     return translator
 

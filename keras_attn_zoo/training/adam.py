@@ -53,7 +53,8 @@ class Adam(keras.optimizers.Adam):
         self._moments.weights = list(variables)
         # Keras' are zero until the first step, and would stay near it for layers that are added to a trained model.
         for weight, average in self.averages():
-            average.assign(weight)
+            # A copy: JAX would have one buffer for both, and a step gives both away.
+            average.assign(ops.copy(weight))
 
     def averages(self) -> list[tuple[keras.Variable, keras.Variable]]:
         """Return every weight with its exponential moving average; nothing without `use_ema`."""

@@ -52,9 +52,10 @@ def averaged_weights(model: keras.Model) -> Iterator[None]:
         ...     model.save_to_preset("averaged")
     """
     pairs = model.optimizer.averages()
-    kept = [ops.convert_to_numpy(weight) for weight, _ in pairs]
+    # Copies: under JAX, two variables would share a buffer, and a step gives both away.
+    kept = [ops.copy(weight) for weight, _ in pairs]
     for weight, average in pairs:
-        weight.assign(ops.convert_to_numpy(average))
+        weight.assign(ops.copy(average))
     try:
         yield
     finally:
