@@ -7,6 +7,7 @@ import itertools
 import os
 import platform
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,10 +21,12 @@ from keras_attn_zoo.runs.timing_data import is_timing
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import (
     PathLike,
+    atomic_path,
     check_size,
     is_partial,
     kind_of,
     read_json,
+    remove,
     remove_partials,
     shown,
     write_json,
@@ -45,6 +48,8 @@ _LATER_IN_PARTS: dict[str, dict[str, Any]] = {
         **dict.fromkeys(("average", "ema_momentum", "initial_model", "freeze", "lora_rank")),
     },
 }
+# The settings of the length of a training.
+LENGTH = ("epochs", "budget")
 # Whose versions a run notes.
 _PACKAGES = [
     *("keras-attn-zoo", "keras", "keras-hub", "jax", "jaxlib", "tensorflow"),
@@ -72,6 +77,7 @@ class RunFolder:
     log.jsonl          figures for every step and round
     state.npz          what resuming needs
     best/              the preset of the best round
+    earlier_best/      that before the last round, if a budget has ended it early and it is the best
     checkpoints/       presets of the last and the best rounds, if there are to be any
     average/           the preset of the mean of the last rounds, likewise
     hypotheses/        translations, one file per test set
@@ -100,6 +106,7 @@ class RunFolder:
         self.best = self.path / "best"
         self.checkpoints = self.path / "checkpoints"
         self.average = self.path / "average"
+        self.earlier_best = self.path / "earlier_best"
         self.scores = self.path / "scores.json"
         self.timing = self.path / "timing.json"
 
@@ -224,8 +231,14 @@ class RunFolder:
         # Last: it makes the folder a run folder.
         write_json(self.config, {"system": system.to_dict(), "corpus": corpus})
 
-    def check_settings(self, system: System, corpus: dict[str, Any], test: Iterable[Sequence[str]] = ()) -> None:
+    def check_settings(
+        self, system: System, corpus: dict[str, Any], test: Iterable[Sequence[str]] = (), length: bool = True
+    ) -> None:
         """Check that the run in the folder has the same settings and text as `create` is given, wherever its files are.
+
+        Args:
+            system, corpus, test: see `create`.
+            length: whether the length of the training has to be the same too.
 
         Raises:
             UserError: the run was started with different settings or text; the message names them.
@@ -239,7 +252,10 @@ class RunFolder:
                 config["system"][part] = {**settings, **config["system"][part]}
         if reading := other_reading(config["corpus"], corpus):
             raise UserError(f"{shown(self.path)} was started {reading}, or choose another folder.")
-        changed = sorted(_differences(config["system"], system.to_dict(), "system"))
+        given = system.to_dict()
+        if not length and isinstance(config["system"].get("training"), dict):
+            given["training"] |= {name: config["system"]["training"].get(name) for name in LENGTH}
+        changed = sorted(_differences(config["system"], given, "system"))
         # Text that is prepared in another way has another fingerprint.
         prepared_alike = not any(one.startswith("system.data.") for one in changed)
         texts = other_text(config["corpus"], corpus, self.test, test) if prepared_alike else []
@@ -250,6 +266,19 @@ class RunFolder:
                 f"{shown(self.path)} was started with {' and '.join([*others, *texts])}: resume with {same}, or "
                 "choose another folder."
             )
+
+    def set_length(self, system: System) -> None:
+        """Write the length of a training, which is now another one, into the settings of the run."""
+        config = self._read_config()
+        config["system"]["training"] |= {name: getattr(system.training, name) for name in LENGTH}
+        write_json(self.config, config)
+
+    def restore_best(self) -> None:
+        """Restore the best round before the last one, if that ended early: it is trained again."""
+        if kind_of(self.earlier_best) is not None:
+            with atomic_path(self.best) as aside:
+                shutil.copytree(self.earlier_best, aside)
+            remove(self.earlier_best)
 
     def system(self) -> System:
         """Return the `System` of the run; raise if this is not a run folder."""

@@ -38,7 +38,7 @@ from keras_attn_zoo.runs.preparation import (
     special_tokens,
     training_batches,
 )
-from keras_attn_zoo.runs.resuming import check_resumable
+from keras_attn_zoo.runs.resuming import check_length, check_resumable, has_other_length
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.settings import SMALLEST_VOCABULARY
 from keras_attn_zoo.runs.system import System
@@ -55,7 +55,7 @@ from keras_attn_zoo.training.checkpoints import Checkpoints, figures_of_rounds
 from keras_attn_zoo.training.progress import Progress
 from keras_attn_zoo.training.random_state import SeparateNoise, make_deterministic
 from keras_attn_zoo.training.resumable_state import ResumableState
-from keras_attn_zoo.training.run_log import RunLog
+from keras_attn_zoo.training.run_log import RunLog, read_log
 
 _LOG = logging.getLogger(__name__)
 # Rounds of a run that ends by itself.
@@ -118,7 +118,8 @@ def train_system(
         description = described(corpus, system.data, own)
         with leader_first():
             # Before anything is written: whoever gives another text by mistake finds all as it was.
-            check_resumable(run, system, description, corpus.test.rows())
+            # Where scores after a part of all steps are logged, the log depends on their number.
+            check_resumable(run, system, description, corpus.test.rows(), length=bool(bleu_after))
             key = description["fingerprint"]
             subwords = own or prepare_subwords(corpus, system.data, data_folder, key)
             check_with_subwords(system, corpus, subwords, max_tokens)
@@ -139,9 +140,19 @@ def _train(system, corpus, run, data, description, initial, max_tokens, bleu_aft
         **(special or {}),
     )
     rounds = _rounds(batches, steps)
-    watched, stopping = _watching(training, run)
+    watched, stopping = _watching(training, run, batches)
     state = ResumableState(run.state, batches, [*watched, *stopping])
     ended = state.read()
+    if agreed(run.holds_run and has_other_length(run, system)):
+        with leader_first():
+            check_length(run, system, steps)
+            if ended and not state.stopped_early:
+                # Before the settings: a process that is killed in between repeats the last round.
+                if leads():
+                    state.reopen()
+                ended = False
+            if leads():
+                run.set_length(system)
     translator = _translator_of_round(system, data, batches.round, steps, initial)
     state.check(translator, batches.round in _grows_at(system))
     if batches.round == 0:
@@ -150,11 +161,13 @@ def _train(system, corpus, run, data, description, initial, max_tokens, bleu_aft
     # A budget ends by itself, and one of tokens not exactly when it is expected to.
     last = rounds if rounds is not None and training.budget is None else _ENDLESS
     if ended or batches.round >= last:
-        _check_grown(system, batches.round)
+        # A round that ended early is in the log alone.
+        _check_grown(system, max(batches.round, len([line for line in read_log(run.log) if "round" in line])))
         _LOG.info("training is already complete")
         return _averaged(run, system)
     if leads():
         remove(run.average)
+        run.restore_best()
     callbacks = _scorers(system, corpus, data)
     keys: dict[int, list[str]] = {}
     # How many steps a budget of tokens allows is only known when it is spent.
@@ -353,10 +366,10 @@ def _scorers(system, corpus, data):
     return found
 
 
-def _watching(training, run):
+def _watching(training, run, batches):
     """Callbacks that keep the best round and lower the learning rate, and callbacks that stop training."""
     monitor, mode = f"val_{training.best_by}", "max" if training.best_by == "bleu" else "min"
-    watched, stopping = [BestPreset(run.best, monitor)], []
+    watched, stopping = [BestPreset(run.best, monitor, batches, run.earlier_best)], []
     if training.schedule == "plateau":
         watched.append(
             keras.callbacks.ReduceLROnPlateau(
