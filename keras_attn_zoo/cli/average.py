@@ -1,6 +1,7 @@
 """`attn-zoo average`: average the weights of models, or of the rounds of a run."""
 
 import argparse
+import dataclasses
 import logging
 from pathlib import Path
 
@@ -20,10 +21,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder of the preset to write")
     which = parser.add_mutually_exclusive_group()
     for name in ("last", "best"):
-        count = SETTINGS["Training"]["average"]
         which.add_argument(
             f"--{name}",
-            type=typed(type(count)(least=count.least, most=count.most)),
+            type=typed(dataclasses.replace(SETTINGS["Training"]["average"], optional=False)),
             metavar="K",
             help=f"average the {name} rounds of the run, which it keeps with keep_{name}=K",
         )

@@ -25,7 +25,21 @@ from keras_attn_zoo.cli.plot import PICTURES
 
 COMMANDS = [
     module.COMMAND
-    for module in (demo, presets, corpora, systems, train, compare, time, translate, explore, evaluate, align, average, export)
+    for module in (
+        demo,
+        presets,
+        corpora,
+        systems,
+        train,
+        compare,
+        time,
+        translate,
+        explore,
+        evaluate,
+        align,
+        average,
+        export,
+    )
 ]
 
 

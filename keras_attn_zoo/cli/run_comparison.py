@@ -239,6 +239,11 @@ def check_runs(runs: Sequence[Run], options: argparse.Namespace, out: Path) -> N
 
     for run in runs:
         with _named(run):
+            if run.system.training.initial_model is not None:
+                raise UserError(
+                    "a comparison trains its systems from the start: leave initial_model out, or train one system with "
+                    "`attn-zoo train --from`."
+                )
             check_system(run.system, room_of(run.system, options), tell=False)
             folder = RunFolder(out / run.name)
             folder.check_free(resume=True)

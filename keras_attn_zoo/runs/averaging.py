@@ -40,7 +40,8 @@ def average_models(models: Sequence[PathLike]) -> Translator:
     """
     if len(models) < 2:
         raise UserError(f"an average is of at least two models; received {len(models)}: give more.")
-    first, total = load_translator(models[0]), []
+    first = load_translator(models[0])
+    total: list[np.ndarray] = []
     with progress_bar("averaging", len(models), "model") as show:
         for number, model in enumerate(models):
             translator = load_translator(model) if number else first

@@ -19,6 +19,8 @@ from keras_attn_zoo.translators import Translator
 
 # Settings that make a vocabulary.
 _OF_VOCABULARY = ("vocabulary_size", "model_type", "joint", "byte_fallback", "truecase")
+# Settings that say what a training begins with, and what it trains.
+_OF_ONE_TRAINING = ("pretraining_rounds", "word_vectors_source", "word_vectors_target", "lora_rank", "freeze")
 # Settings of a body on which no weight depends.
 _WITHOUT_WEIGHTS = (
     *("dropout", "attention_dropout", "activation_dropout", "attention_layer"),
@@ -53,8 +55,7 @@ def _system_of(translator, model):
     body = next(one for one in BODIES.values() if isinstance(translator.backbone, one.body_class))
     backbone = {name: config[name] for name in body.settings}
     if run.holds_run:
-        fresh = dict.fromkeys(("pretraining_rounds", "word_vectors_source", "word_vectors_target", "lora_rank", "freeze"))
-        system = run.system().override(**fresh)
+        system = run.system().override(**dict.fromkeys(_OF_ONE_TRAINING))
         return dataclasses.replace(system, backbone=backbone).override(initial_model=str(model))
     preprocessor, search = translator.preprocessor, translator.search_settings
     cased = [tokenizer.truecaser is not None for tokenizer in (preprocessor.source_tokenizer, preprocessor.tokenizer)]
@@ -78,9 +79,7 @@ def _system_of(translator, model):
 
 def _longest_sentence(room):
     """The usual maximum of tokens, or as many as leave a translation so much room."""
-    return next(
-        (count for count in range(DataSettings.max_tokens, 3, -1) if longest_translation(count) <= room), 3
-    )
+    return next((count for count in range(DataSettings.max_tokens, 3, -1) if longest_translation(count) <= room), 3)
 
 
 def load_initial_model(system: System) -> Translator | None:

@@ -55,12 +55,12 @@ def check_resumable(
     rounds, ended = saved_progress(run.state)
     lines = read_log(run.log) if kind_of(run.log) else []
     logged = [line["step"] for line in lines if "round" in line]
-    begun = logged or kind_of(run.best)
-    lost = run.state if begun and not kind_of(run.state) else run.best if (rounds or ended) and not kind_of(run.best) else None
+    begun, saved = logged or kind_of(run.best), rounds or ended
+    lost = run.state if begun and not kind_of(run.state) else run.best if saved and not kind_of(run.best) else None
     if lost is not None:
         done = counted(max(rounds, len(logged)), "round")
         raise UserError(f"{shown(run.path)} has trained {done}, but {lost.name} is missing: {_REMEDY}")
-    if rounds or ended:
+    if saved:
         _check_log(run, lines, rounds)
         check_preset(str(run.best))
         check_own_preset(run)
@@ -96,8 +96,8 @@ def check_length(run: RunFolder, system: System, steps: int | None) -> None:
     }[unit]
     if spent >= number:
         raise UserError(
-            f"{shown(run.path)} has been trained for {spent:,.10g} {unit}, which {_length(system)} does not exceed: give "
-            "more, or resume it with what it was started with."
+            f"{shown(run.path)} has been trained for {spent:,.10g} {unit}, which {_length(system)} does not exceed: "
+            "give more, or resume it with what it was started with."
         )
 
 

@@ -323,9 +323,8 @@ def check_training(
     batches = training_batches(system, data.train, special)
     steps = planned_steps(system.training, batches)
     check_schedule(system.training, steps)
-    rounds = _rounds(batches, steps)
-    if rounds is not None:
-        _check_grown(system, rounds)
+    if steps is not None:
+        _check_grown(system, math.ceil(steps / len(batches)))
         whole = steps // len(batches) - max(_grows_at(system), default=0)
         if (wanted := system.training.average or 0) > whole:
             raise UserError(

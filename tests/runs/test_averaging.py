@@ -106,9 +106,7 @@ def test_the_validation_is_of_the_average_too(averaged, corpus):
     assert np.isclose(last["val_loss"], loss, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "stop_at", [4, pytest.param(8, marks=[pytest.mark.every_backend, pytest.mark.slow_compiled])]
-)
+@pytest.mark.parametrize("stop_at", [4, pytest.param(8, marks=[pytest.mark.every_backend, pytest.mark.slow_compiled])])
 def test_a_stopped_run_keeps_and_averages_what_an_uninterrupted_one_does(averaged, corpus, tmp_path, stop_at):
     folder = tmp_path / "run"
     with interrupted_after(stop_at):
@@ -173,7 +171,7 @@ def test_early_stopping_averages_the_rounds_that_there_are(corpus, tmp_path, cap
 def test_models_that_do_not_fit_are_not_averaged(averaged, tmp_path):
     other = translator(hidden_dim=16)
     other.save_to_preset(tmp_path / "other")
-    with pytest.raises(UserError, match="cannot be averaged: they differ in .*hidden_dim.*subwords"):
+    with pytest.raises(UserError, match=r"cannot be averaged: they differ in .*hidden_dim.*subwords"):
         average_models([averaged.path, tmp_path / "other"])
     with pytest.raises(UserError, match="at least two models; received 1"):
         average_models([averaged.path])

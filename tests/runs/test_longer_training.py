@@ -56,7 +56,9 @@ def test_a_larger_budget_gives_the_same_bits_as_at_once(at_once, corpus, tmp_pat
         at_once = train_system(AVERAGED.override(**LONG, average=None), corpus, tmp_path / "at_once")
     first = train_system(AVERAGED.override(**short), corpus, folder)
     assert len(read_steps(first.log)) < 11
-    run = train_system(AVERAGED.override(**{**short, **LONG, "epochs": TINY.training.epochs}), corpus, folder, resume=True)
+    run = train_system(
+        AVERAGED.override(**{**short, **LONG, "epochs": TINY.training.epochs}), corpus, folder, resume=True
+    )
     assert_same(run, at_once)
 
 
