@@ -59,7 +59,16 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--run", type=Path, required=True, metavar="DIR", help="run folder for the model and its results"
     )
-    parser.add_argument("--resume", action="store_true", help="resume the run in the run folder")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="resume the run in the run folder; with a larger --budget or epochs, one that has ended goes on",
+    )
+    parser.add_argument(
+        "--tensorboard",
+        action="store_true",
+        help="write the log for TensorBoard too, into the folder tensorboard of the run",
+    )
     parser.add_argument("--small", action="store_true", help="use the small sizes of attn-zoo demo, to try things out")
     add_budget_argument(parser)
     add_task_argument(parser, OTHER_TASKS, OF_A_RUN)
@@ -94,7 +103,14 @@ def run(options: argparse.Namespace) -> None:
     scoring = scoring_options(options)
     # Those are for comparisons: they need not fit this model.
     corpus = dataclasses.replace(corpus_from_options(options), more_tests={})
-    run = train_system(system, corpus, options.run, resume=options.resume, max_tokens=options.max_tokens)
+    run = train_system(
+        system,
+        corpus,
+        options.run,
+        resume=options.resume,
+        max_tokens=options.max_tokens,
+        tensorboard=options.tensorboard,
+    )
     score_and_draw(run.path, corpus.test, options.max_tokens, **scoring)
     print(results_table(read_results([run.path], ("test", AVERAGE))).markdown())
 

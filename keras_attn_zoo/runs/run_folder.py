@@ -75,6 +75,7 @@ class RunFolder:
     test.tsv           the test text, source and all references
     environment.json   versions, backend, machine
     log.jsonl          figures for every step and round
+    tensorboard/       the same for TensorBoard, if asked for
     state.npz          what resuming needs
     best/              the preset of the best round
     earlier_best/      that before the last round, if a budget has ended it early and it is the best
@@ -102,6 +103,7 @@ class RunFolder:
         self.test = self.path / "test.tsv"
         self.environment = self.path / "environment.json"
         self.log = self.path / "log.jsonl"
+        self.tensorboard = self.path / "tensorboard"
         self.state = self.path / "state.npz"
         self.best = self.path / "best"
         self.checkpoints = self.path / "checkpoints"

@@ -46,6 +46,7 @@ from keras_attn_zoo.runs.tasks import TASKS
 from keras_attn_zoo.runs.trained_parts import choose_trained
 from keras_attn_zoo.support.choices import MOST_TOKENS
 from keras_attn_zoo.support.errors import UserError, counted
+from keras_attn_zoo.support.extras import require
 from keras_attn_zoo.support.files import PathLike, kind_of, remove
 from keras_attn_zoo.support.messages import progress_bar
 from keras_attn_zoo.training.averaged_weights import AveragedWeights
@@ -56,6 +57,7 @@ from keras_attn_zoo.training.progress import Progress
 from keras_attn_zoo.training.random_state import SeparateNoise, make_deterministic
 from keras_attn_zoo.training.resumable_state import ResumableState
 from keras_attn_zoo.training.run_log import RunLog, read_log
+from keras_attn_zoo.training.tensorboard_log import TensorBoardLog
 
 _LOG = logging.getLogger(__name__)
 # Rounds of a run that ends by itself.
@@ -72,11 +74,15 @@ def train_system(
     bleu_after: Sequence[int] = (),
     scoring: Mapping[str, Any] | None = None,
     wait: bool = False,
+    tensorboard: bool = False,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> RunFolder:
     """Train a system on a corpus into a run folder.
 
     With `resume=True`, an interrupted or killed run continues from its last
-    round, with the same results as an uninterrupted one.
+    round, with the same results as an uninterrupted one. A run that has ended goes
+    on if the budget or the epochs are more than before, with the results of one that
+    was given them at once; not with the schedule "cosine", whose rates depend on the end.
 
     Args:
         system: a `System`; precision "auto" is that of the run to be resumed, or else what suits this machine.
@@ -90,6 +96,9 @@ def train_system(
             is trained does not depend on it. Without effect if the budget is a time, as no steps are planned then.
         scoring: how that text is scored, see `score_text`: `tokenize` and `lowercase`.
         wait: whether to wait while another process is training in the folder, instead of raising.
+        tensorboard: whether the log is also written for TensorBoard, see `TensorBoardLog`.
+        callbacks: further Keras callbacks. A round is what they know as an epoch, and the logs are those of
+            `log.jsonl`. What they count begins again when a run is resumed.
 
     Returns:
         the `RunFolder`.
@@ -101,6 +110,8 @@ def train_system(
     Example:
         >>> train_system(SYSTEMS["uniform"], embedded_corpus(), "runs/uniform")  # doctest: +SKIP
     """
+    if tensorboard:
+        require("tensorboard", user="a log for TensorBoard", extra="tensorboard")
     check_system(system, max_tokens)
     check_texts(system, corpus, max_tokens)
     run = RunFolder(folder)
@@ -124,10 +135,13 @@ def train_system(
             subwords = own or prepare_subwords(corpus, system.data, data_folder, key)
             check_with_subwords(system, corpus, subwords, max_tokens)
             data = prepare_data(corpus, system.data, data_folder, key, own)
-        return _train(system, corpus, run, data, description, initial, max_tokens, bleu_after, scoring or {})
+        bleu = {"max_tokens": max_tokens, "bleu_after": bleu_after, "scoring": scoring or {}}
+        return _train(system, corpus, run, data, description, initial, tensorboard, callbacks, **bleu)
 
 
-def _train(system, corpus, run, data, description, initial, max_tokens, bleu_after, scoring):
+def _train(
+    system, corpus, run, data, description, initial, tensorboard, more_callbacks, max_tokens, bleu_after, scoring
+):
     """Train in a folder that this process has locked."""
     training = system.training
     special = None if initial is None else special_tokens(initial)
@@ -186,7 +200,9 @@ def _train(system, corpus, run, data, description, initial, max_tokens, bleu_aft
     label = run.path.name if run.path.name.startswith(f"{system.name}-") else system.name
     with progress_bar(label, steps, "step", batches.round * len(batches)) as show:
         log = RunLog(run.log, batches)
-        callbacks += [Progress(batches, rounds, label, show), log, *_budget(training, log), *watched]
+        shown = [TensorBoardLog(run.tensorboard, log)] if tensorboard else []
+        callbacks += [Progress(batches, rounds, label, show), log, *shown, *_budget(training, log)]
+        callbacks += [*watched, *more_callbacks]
         if training.average or training.keep_last or training.keep_best:
             callbacks.append(_checkpoints(system, run, batches))
         if training.ema_momentum is not None:

@@ -16,10 +16,16 @@ TRANSLATE = {
 }
 # What that extra has besides, which some recipes need.
 _OF_RECIPES = {"sacremoses": "sacremoses", "scipy": "scipy", "psutil": "psutil"}
-# Those of the extras `corpora` and `tasks`.
+# Those of the extras `corpora`, `tasks` and `tensorboard`.
 CORPORA = {"mtdata": "mtdata", "huggingface_hub": "huggingface_hub", "pyarrow": "pyarrow"}
 TASKS = {"rouge_score": "rouge-score", "nltk": "nltk"}
-EXTRAS = {"translate": {**TRANSLATE, **_OF_RECIPES}, "corpora": CORPORA, "tasks": TASKS}
+TENSORBOARD = {"tensorboard": "tensorboard"}
+EXTRAS = {
+    "translate": {**TRANSLATE, **_OF_RECIPES},
+    "corpora": CORPORA,
+    "tasks": TASKS,
+    "tensorboard": TENSORBOARD,
+}
 
 
 class MissingPackageError(UserError, ImportError):
