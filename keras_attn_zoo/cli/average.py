@@ -18,7 +18,9 @@ _LOG = logging.getLogger(__name__)
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
     parser.add_argument("models", nargs="+", metavar="MODEL", help=f"{MODEL}; with --last or --best, one run folder")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder of the preset to write")
+    parser.add_argument(
+        "--output", dest="folder", type=Path, required=True, metavar="DIR", help="folder of the preset to write"
+    )
     which = parser.add_mutually_exclusive_group()
     for name in ("last", "best"):
         which.add_argument(
@@ -33,15 +35,15 @@ def run(options: argparse.Namespace) -> None:
     """Average, and save."""
     from keras_attn_zoo.runs.averaging import average_models, checkpoints_of
 
-    if kind_of(options.output) is not None:
-        raise UserError(f"{shown(options.output)} is there already: choose another folder for --output.")
+    if kind_of(options.folder) is not None:
+        raise UserError(f"{shown(options.folder)} is there already: choose another folder for --output.")
     models = options.models
     if options.last or options.best:
         if len(models) > 1:
             raise UserError(f"--last and --best take one run folder; received {len(models)} models.")
         models = checkpoints_of(RunFolder(models[0]), options.last or 0, options.best or 0)
-    average_models(models).save_to_preset(options.output)
-    _LOG.info("wrote %s", options.output)
+    average_models(models).save_to_preset(options.folder)
+    _LOG.info("wrote %s", options.folder)
 
 
 COMMAND = Command(
