@@ -281,8 +281,8 @@ class Words(Choice):
         return f"some of {', '.join(self.choices)}, separated by commas"
 
     def _fit(self, value):
-        words = [word.strip() for word in value.split(",")]
-        return ",".join(one for one in self.choices if one in words) if {*words} <= {*self.choices} else None
+        words = {word.strip() for word in value.split(",")} if isinstance(value, str) else {None}
+        return ",".join(one for one in self.choices if one in words) if words <= {*self.choices} else None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
