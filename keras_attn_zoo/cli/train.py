@@ -39,8 +39,8 @@ def add_arguments(parser: Parser) -> None:
         "--from",
         dest="initial_model",
         metavar="MODEL",
-        help=f"continue a trained model: {MODEL}; weights, subwords and body are its own, and so are the settings of a "
-        "run unless they are changed",
+        help=f"continue a trained model: {MODEL}; weights, subwords and body are its own, and of a run so are the "
+        "settings, but for the length, unless they are changed",
     )
     parser.add_argument(
         "--freeze",

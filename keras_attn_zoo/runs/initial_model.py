@@ -29,7 +29,7 @@ _WITHOUT_WEIGHTS = (
 
 
 def system_from(model: PathLike) -> System:
-    """Return the system that continues a model: its body, vocabulary and search, and of a run all settings.
+    """Return the system that continues a model: its body, vocabulary and search; of a run all settings but the length.
 
     Train it with `train_system`: weights and subwords are those of the model, the
     optimizer is new. Settings may be changed by `override`, but not those of the
@@ -55,7 +55,8 @@ def _system_of(translator, model):
     body = next(one for one in BODIES.values() if isinstance(translator.backbone, one.body_class))
     backbone = {name: config[name] for name in body.settings}
     if run.holds_run:
-        system = run.system().override(**dict.fromkeys(_OF_ONE_TRAINING))
+        length = {"epochs": TrainingSettings.epochs, "budget": None}
+        system = run.system().override(**dict.fromkeys(_OF_ONE_TRAINING), **length)
         return dataclasses.replace(system, backbone=backbone).override(initial_model=str(model))
     preprocessor, search = translator.preprocessor, translator.search_settings
     cased = [tokenizer.truecaser is not None for tokenizer in (preprocessor.source_tokenizer, preprocessor.tokenizer)]
