@@ -6,6 +6,7 @@ from typing import Any
 import keras_attn_zoo
 from keras_attn_zoo.cli import (
     align,
+    average,
     compare,
     corpora,
     demo,
@@ -38,6 +39,7 @@ COMMANDS = [
         evaluate,
         align,
         links,
+        average,
         export,
     )
 ]

@@ -46,7 +46,7 @@ from keras_attn_zoo.cli.table_options import (
     texts_of_tables,
 )
 from keras_attn_zoo.corpora.corpus import Corpus
-from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.runs.run_folder import AVERAGE, RunFolder
 from keras_attn_zoo.runs.settings import SMALLEST_VOCABULARY
 from keras_attn_zoo.runs.system import SETTINGS, System
 from keras_attn_zoo.runs.timing_data import timed_together
@@ -239,6 +239,11 @@ def check_runs(runs: Sequence[Run], options: argparse.Namespace, out: Path) -> N
 
     for run in runs:
         with _named(run):
+            if run.system.training.initial_model is not None:
+                raise UserError(
+                    "a comparison trains its systems from the start: leave initial_model out, or train one system with "
+                    "`attn-zoo train --from`."
+                )
             check_system(run.system, room_of(run.system, options), tell=False)
             folder = RunFolder(out / run.name)
             folder.check_free(resume=True)
@@ -483,7 +488,8 @@ def _write_tables(recipe, runs, options, out, anyway):
         results = read_results(comparable(folders, asked, "test"), baselines=baselines, test=test)
         further = {}
         of_grid = any(run.of_grid and "valid" in RunFolder(out / run.name).read_scores() for run in runs)
-        for name in (*further_names(folders), *(["valid"] if of_grid else [])):
+        averages = [AVERAGE] if any(AVERAGE in RunFolder(folder).read_scores() for folder in folders) else []
+        for name in (*further_names(folders), *averages, *(["valid"] if of_grid else [])):
             try:
                 found = read_results(comparable(folders, asked, name), (name,), baselines, test)
                 title = "validation text" if name == "valid" and "validation text" not in further else name

@@ -25,14 +25,14 @@ def _permutation(rng, count):
     return np.argsort(rng.random(count), kind="stable")
 
 
-def _gather(ids, starts, lengths, width):
+def _gather(ids, starts, lengths, width, end):
     """Return the ids of sentences, each with an end token, and the mask of real ones, both `(rows, width)`."""
     starts, lengths = starts[:, None], lengths[:, None]
     columns = np.arange(width)
     inside = columns < lengths
     positions = np.where(inside, starts + columns, 0)
     tokens = np.where(inside, ids[positions], PAD).astype(np.int32)
-    tokens[columns == lengths] = END
+    tokens[columns == lengths] = end
     return tokens, columns <= lengths
 
 
@@ -78,6 +78,8 @@ class TranslationBatches(keras.utils.PyDataset):
             the gold token; with `None` it is always fed, and batches have no mask for it.
         rounds_per_epoch: approximate number of rounds in an epoch.
         steps_per_round: batches per round; overrides `rounds_per_epoch`.
+        start, ends: id of the token that begins a target sentence, and of those that end a source and a target
+            sentence.
 
     Attributes:
         bounds: (S, T) of the buckets.
@@ -107,6 +109,8 @@ class TranslationBatches(keras.utils.PyDataset):
         teacher_forcing: Callable[[int], float] | None = None,
         rounds_per_epoch: float = 1,
         steps_per_round: int | None = None,
+        start: int = START,
+        ends: tuple[int, int] = (END, END),
     ) -> None:
         # Keras' worker threads lose and repeat batches from one epoch to the next; building one is fast.
         super().__init__(workers=1)
@@ -126,7 +130,7 @@ class TranslationBatches(keras.utils.PyDataset):
             if value is not None and value < least:
                 raise UserError(f"{name}={value} is below {least}: give at least {least}.")
         self.corpus, self.seed, self.shuffle, self.repeat = corpus, seed, shuffle, repeat
-        self.teacher_forcing = teacher_forcing
+        self.teacher_forcing, self.start, self.ends = teacher_forcing, start, ends
         if bounds is None:
             bounds = choose_bounds(corpus.source_lengths, corpus.target_lengths, bucket_count)
         self.bounds = check_bounds(bounds)
@@ -218,9 +222,9 @@ class TranslationBatches(keras.utils.PyDataset):
         bucket, rows = self._bucket_and_rows(index)
         source_width, target_width = self.bounds[bucket]
         key = (self.seed, _SEGMENTS, self._locate(index)[0])
-        source, source_mask = _gather(*self.corpus.spans("source", rows, key), source_width)
-        labels, target_mask = _gather(*self.corpus.spans("target", rows, key), target_width)
-        previous = np.full_like(labels, START)
+        source, source_mask = _gather(*self.corpus.spans("source", rows, key), source_width, self.ends[0])
+        labels, target_mask = _gather(*self.corpus.spans("target", rows, key), target_width, self.ends[1])
+        previous = np.full_like(labels, self.start)
         previous[:, 1:] = np.where(target_mask[:, 1:], labels[:, :-1], PAD)
         x = {
             "encoder_token_ids": source,
@@ -257,12 +261,14 @@ def evaluation_batches(
     tokens_per_batch: int | None = None,
     sentences_per_batch: int | None = None,
     bucket_count: int = 6,
+    start: int = START,
+    ends: tuple[int, int] = (END, END),
 ) -> TranslationBatches:
     """Create batches for a single pass in a fixed order, as validation and scoring need them.
 
     Args:
         corpus: an `EncodedCorpus`.
-        bounds, tokens_per_batch, sentences_per_batch, bucket_count: as in
+        bounds, tokens_per_batch, sentences_per_batch, bucket_count, start, ends: as in
             `TranslationBatches`.
 
     Returns:
@@ -283,6 +289,8 @@ def evaluation_batches(
         shuffle=False,
         repeat=False,
         bucket_count=bucket_count,
+        start=start,
+        ends=ends,
     )
 
 

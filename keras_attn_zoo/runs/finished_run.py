@@ -11,7 +11,7 @@ from keras_attn_zoo.devices import agreed
 from keras_attn_zoo.evaluation.text_scores import TOKENIZE, how_scored
 from keras_attn_zoo.runs.curves import curves
 from keras_attn_zoo.runs.loading import load_translator
-from keras_attn_zoo.runs.run_folder import WITH_TOP_K, RunFolder
+from keras_attn_zoo.runs.run_folder import AVERAGE, WITH_TOP_K, RunFolder
 from keras_attn_zoo.runs.scoring import score_again, score_run
 from keras_attn_zoo.runs.word_alignment import sentence_picture
 from keras_attn_zoo.support.errors import UserError
@@ -39,6 +39,8 @@ def score_and_draw(
     pictures: bool = True,
 ) -> list[Path]:
     """Score and draw a trained run; its model is loaded once, and only if there is something to do.
+
+    A run with an average of its last rounds has scores of it on the test text too, called "average".
 
     Args:
         folder: the run folder of a trained system.
@@ -70,7 +72,7 @@ def score_and_draw(
     texts = {**whole, **(more or {})}
     outdated = agreed(outdated_scores(run, before))
     left = left_to_score(texts, before, outdated)
-    for name in dict.fromkeys((*texts, *(name for name in known if name in before))):
+    for name in dict.fromkeys((*texts, *(name for name in (AVERAGE, *known) if name in before))):
         if name in (*left, *outdated):
             continue
         if name in texts and _is_of_earlier_version(before[name], texts[name]):
@@ -93,6 +95,9 @@ def score_and_draw(
             scored[id(part)] = score_run(run.path, translator, fitting, name, scored.get(id(part)), top_k, **how)
         if not drawn:
             draw_run(folder, translator, text)
+    if agreed(kind_of(run.average) is not None) and left_to_score({AVERAGE: text}, before, outdated):
+        averaged = load_translator(run.average, max_tokens=max_tokens, precision=SCORING_PRECISION)
+        score_run(run.path, averaged, text, AVERAGE, **how)
     return sorted(run.picture("curves").parent.glob("*.png"))
 
 

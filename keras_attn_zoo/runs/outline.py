@@ -8,6 +8,7 @@ import keras
 
 from keras_attn_zoo.bodies.schema import BODIES, longest_translation
 from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.runs.trained_parts import choose_trained
 from keras_attn_zoo.support.errors import UserError
 
 
@@ -64,7 +65,9 @@ def outline(
                 body = BODIES[system.body].body_class(
                     source_vocabulary_size, target_vocabulary_size, dtype=policy, **body_arguments(system, longest)
                 )
-                made.append(Outline(body.count_params(), body.longest_sentence))
+                found = Outline(body.count_params(), body.longest_sentence)
+                choose_trained(body, system.training)
+                made.append(found)
         except (ValueError, TypeError) as error:
             made.append(error)
 

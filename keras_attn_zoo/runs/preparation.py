@@ -2,7 +2,7 @@
 
 import dataclasses
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +141,13 @@ def _subwords(corpus, settings, place):
     return source, target
 
 
-def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike, key: str | None = None) -> PreparedData:
+def prepare_data(
+    corpus: Corpus,
+    settings: DataSettings,
+    folder: PathLike,
+    key: str | None = None,
+    subwords: tuple[Subwords, Subwords] | None = None,
+) -> PreparedData:
     """Train truecasers and subword models, and encode the training and validation text, or reuse what exists.
 
     Args:
@@ -149,16 +155,17 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike, key: 
         settings: how it is prepared.
         folder: folder for subword models and caches; systems with the same settings share them.
         key: the fingerprint in what `described` returned, if that is known: it takes a pass over the text.
+        subwords: those of a trained model, with which the text is encoded instead.
 
     Raises:
         UserError: text that cannot be read, or that the settings do not suit.
     """
-    key = key or _key(corpus, settings)
+    key = key or _key(corpus, settings, subwords)
     place = Path(folder) / key
     # Two runs that share their data wait for each other.
     with locked(place, wait=True):
         remove_partials(place)
-        source, target = _subwords(corpus, settings, place)
+        source, target = subwords or _subwords(corpus, settings, place)
 
         def cache(name, pairs, pair_filter):
             limit, truncation = settings.max_tokens - 2, settings.truncation
@@ -178,27 +185,32 @@ def prepare_data(corpus: Corpus, settings: DataSettings, folder: PathLike, key: 
         return PreparedData(key, (source, target), train, valid)
 
 
-def described(corpus: Corpus, settings: DataSettings) -> dict[str, Any]:
+def described(
+    corpus: Corpus, settings: DataSettings, subwords: tuple[Subwords, Subwords] | None = None
+) -> dict[str, Any]:
     """Return the description of a corpus for a run folder, with a fingerprint of each part, by a pass over the text.
+
+    Args:
+        corpus, settings, subwords: see `prepare_data`.
 
     Raises:
         UserError: text that cannot be read.
     """
     return {
         **corpus.description,
-        "fingerprint": _key(corpus, settings),
+        "fingerprint": _key(corpus, settings, subwords),
         "valid_fingerprint": fingerprint(corpus.splits.valid, (), [])[:12],
         "test_fingerprint": corpus.test.checksum[:12],
     }
 
 
-def _key(corpus, settings):
-    """The fingerprint of the training text and of the settings that it is prepared with."""
+def _key(corpus, settings, subwords=None):
+    """The fingerprint of the training text and of the settings, or subword models, that it is prepared with."""
     # Without truecasing, it is that of earlier versions.
     cased = {} if settings.truecase is None else {"truecase": settings.truecase}
     options = {**_subword_options(settings), **cased}
     text = corpus.splits.train
-    return fingerprint(text, (), [options, _filter(settings).described(text)])[:12]
+    return fingerprint(text, subwords or (), [{} if subwords else options, _filter(settings).described(text)])[:12]
 
 
 def _filter(settings):
@@ -269,8 +281,15 @@ def _sampled(place, train, pairs, subwords, settings):
         )
 
 
-def training_batches(system: System, text: EncodedCorpus | SampledCorpus) -> TranslationBatches:
-    """Return the batches that a system is trained on, of its encoded training text."""
+def training_batches(
+    system: System, text: EncodedCorpus | SampledCorpus, special: Mapping[str, Any] | None = None
+) -> TranslationBatches:
+    """Return the batches that a system is trained on, of its encoded training text.
+
+    Args:
+        system, text: the system and its text.
+        special: `start` and `ends` of `TranslationBatches` if they are not the usual ones.
+    """
     training, teacher_forcing = system.training, None
     if training.samples_tokens:
         begin, end = training.teacher_forcing, training.teacher_forcing_end
@@ -283,7 +302,15 @@ def training_batches(system: System, text: EncodedCorpus | SampledCorpus) -> Tra
         bucket_count=system.data.bucket_count,
         teacher_forcing=teacher_forcing,
         rounds_per_epoch=training.validations_per_epoch,
+        **(special or {}),
     )
+
+
+def special_tokens(translator: Translator) -> dict[str, Any]:
+    """Return `start` and `ends` of `TranslationBatches` as a translator has them: Marian models have their own."""
+    preprocessor = translator.preprocessor
+    source, target = preprocessor.subwords
+    return {"start": preprocessor.tokenizer.start_token_id, "ends": (source.end, target.end)}
 
 
 class _Filtered:
@@ -336,7 +363,12 @@ def compile_translator(translator: Translator, system: System, steps: int | None
         "halving": lambda: HalvingSchedule(training.learning_rate, training.decay_start, training.decay_every),
     }
     translator.compile(
-        optimizer=Adam(schedules[training.schedule](), global_clipnorm=training.clip_norm),
+        optimizer=Adam(
+            schedules[training.schedule](),
+            global_clipnorm=training.clip_norm,
+            use_ema=training.ema_momentum is not None,
+            ema_momentum=training.ema_momentum or 0.0,
+        ),
         label_smoothing=training.label_smoothing,
         accumulation_steps=training.accumulation_steps,
         sampler=BeamSearch(search.beams, search.length_penalty),

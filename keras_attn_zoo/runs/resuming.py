@@ -6,22 +6,25 @@ from typing import Any
 
 from keras_attn_zoo.data.text_files import read_columns
 from keras_attn_zoo.presets.preset_checks import check_preset
+from keras_attn_zoo.runs.budget import amount
 from keras_attn_zoo.runs.loading import check_own_preset
 from keras_attn_zoo.runs.run_folder import LARGEST_TEXT, RunFolder
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.files import check_size, kind_of, shown
 from keras_attn_zoo.training.resumable_state import check_backend, saved_progress
-from keras_attn_zoo.training.run_log import read_log
+from keras_attn_zoo.training.run_log import clock_of, read_log, read_steps
 
 _LOG = logging.getLogger(__name__)
 _REMEDY = "restore it from a backup, or remove the folder to start over."
 
 
-def check_resumable(run: RunFolder, system: System, corpus: dict[str, Any], test: Sequence[Sequence[str]]) -> None:
+def check_resumable(
+    run: RunFolder, system: System, corpus: dict[str, Any], test: Sequence[Sequence[str]], length: bool = True
+) -> None:
     """Raise if the run in a folder, if there is one, cannot be resumed; nothing is trained, encoded or written.
 
-    The arguments are those of `RunFolder.create`.
+    The arguments are those of `RunFolder.check_settings`.
 
     Raises:
         UserError: the run was started with other settings, other text or another backend; one of its files is missing,
@@ -30,7 +33,13 @@ def check_resumable(run: RunFolder, system: System, corpus: dict[str, Any], test
     if not run.holds_run:
         return
     # First: what belongs to another model or text may differ in all else.
-    run.check_settings(system, corpus, test)
+    run.check_settings(system, corpus, test, length)
+    if not length and has_other_length(run, system) and system.training.schedule == "cosine":
+        raise UserError(
+            f"{shown(run.path)} was started with {_length(run.system())}, now {_length(system)}: with "
+            "schedule=cosine, the rate of every step depends on the last one. Train for longer in another folder, or "
+            "go on from this model with --from."
+        )
     check_backend(run.backend())
     if kind_of(run.test) is None:
         _LOG.warning("%s is missing: to evaluate the run, give its test text with --test", shown(run.test))
@@ -43,18 +52,53 @@ def check_resumable(run: RunFolder, system: System, corpus: dict[str, Any], test
             raise UserError(
                 f"{shown(run.test)} was changed after the run began: restore it from a backup, or remove it."
             )
-    rounds, _ = saved_progress(run.state)
+    rounds, ended = saved_progress(run.state)
     lines = read_log(run.log) if kind_of(run.log) else []
     logged = [line["step"] for line in lines if "round" in line]
-    begun = logged or kind_of(run.best)
-    lost = run.state if begun and not kind_of(run.state) else run.best if rounds and not kind_of(run.best) else None
+    begun, saved = logged or kind_of(run.best), rounds or ended
+    lost = run.state if begun and not kind_of(run.state) else run.best if saved and not kind_of(run.best) else None
     if lost is not None:
         done = counted(max(rounds, len(logged)), "round")
         raise UserError(f"{shown(run.path)} has trained {done}, but {lost.name} is missing: {_REMEDY}")
-    if rounds:
+    if saved:
         _check_log(run, lines, rounds)
         check_preset(str(run.best))
         check_own_preset(run)
+
+
+def has_other_length(run: RunFolder, system: System) -> bool:
+    """Return whether a run was started to be trained for longer, or less long, than a system."""
+    return _length(run.system()) != _length(system)
+
+
+def _length(system):
+    training = system.training
+    return f"epochs={training.epochs:g}" if training.budget is None else f"budget={training.budget}"
+
+
+def check_length(run: RunFolder, system: System, steps: int | None) -> None:
+    """Raise if a run has been trained for as long as a system is to be, or longer.
+
+    Args:
+        run: the run.
+        system: its system, with another length.
+        steps: how many steps are planned, if known.
+
+    Raises:
+        UserError: says how long it has been trained.
+    """
+    done = read_steps(run.log) if kind_of(run.log) else []
+    number, unit = (steps, "steps") if system.training.budget is None else amount(system.training.budget)
+    spent = {
+        "steps": len(done),
+        "tokens": sum(step["tokens"] for step in done),
+        "min": clock_of(done).steady / 60,
+    }[unit]
+    if spent >= number:
+        raise UserError(
+            f"{shown(run.path)} has been trained for {spent:,.10g} {unit}, which {_length(system)} does not exceed: "
+            "give more, or resume it with what it was started with."
+        )
 
 
 def _check_log(run, lines, rounds):

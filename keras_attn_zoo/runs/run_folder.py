@@ -7,6 +7,7 @@ import itertools
 import os
 import platform
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,10 +21,12 @@ from keras_attn_zoo.runs.timing_data import is_timing
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import (
     PathLike,
+    atomic_path,
     check_size,
     is_partial,
     kind_of,
     read_json,
+    remove,
     remove_partials,
     shown,
     write_json,
@@ -38,8 +41,15 @@ _PARTS = ("hypotheses", "references", "alignments", "sentence_sums", "sentence_c
 _LATER_SETTINGS = {"precision": "float32"}
 _LATER_IN_PARTS: dict[str, dict[str, Any]] = {
     "data": dict(drop_illegal_characters=False, subword_sampling_alpha=0.1, truncate_keep="start", task="translation"),
-    "training": {"bleu_tokenize": "13a"},
+    "training": {
+        "bleu_tokenize": "13a",
+        "keep_last": 0,
+        "keep_best": 0,
+        **dict.fromkeys(("average", "ema_momentum", "initial_model", "freeze", "lora_rank")),
+    },
 }
+# The settings of the length of a training.
+LENGTH = ("epochs", "budget")
 # Whose versions a run notes.
 _PACKAGES = [
     *("keras-attn-zoo", "keras", "keras-hub", "jax", "jaxlib", "tensorflow"),
@@ -65,8 +75,12 @@ class RunFolder:
     test.tsv           the test text, source and all references
     environment.json   versions, backend, machine
     log.jsonl          figures for every step and round
+    tensorboard/       the same for TensorBoard, if asked for
     state.npz          what resuming needs
     best/              the preset of the best round
+    earlier_best/      that before the last round, if a budget has ended it early and it is the best
+    checkpoints/       presets of the last and the best rounds, if there are to be any
+    average/           the preset of the mean of the last rounds, likewise
     hypotheses/        translations, one file per test set
     alignments/        Pharaoh lines, one file per test set
     sentence_sums/     what scores are ratios of, one file per test set
@@ -91,8 +105,12 @@ class RunFolder:
         self.test = self.path / "test.tsv"
         self.environment = self.path / "environment.json"
         self.log = self.path / "log.jsonl"
+        self.tensorboard = self.path / "tensorboard"
         self.state = self.path / "state.npz"
         self.best = self.path / "best"
+        self.checkpoints = self.path / "checkpoints"
+        self.average = self.path / "average"
+        self.earlier_best = self.path / "earlier_best"
         self.scores = self.path / "scores.json"
         self.timing = self.path / "timing.json"
         self.text_counts = self.path / "text_counts.json"
@@ -123,6 +141,7 @@ class RunFolder:
     def remove_partials(self) -> None:
         """Remove what killed processes left behind; call this only while holding the lock."""
         remove_partials(self.path)
+        remove_partials(self.checkpoints)
         with self.lock_scores():
             for part in _PARTS:
                 remove_partials(self.path / part)
@@ -225,8 +244,14 @@ class RunFolder:
         # Last: it makes the folder a run folder.
         write_json(self.config, {"system": system.to_dict(), "corpus": corpus})
 
-    def check_settings(self, system: System, corpus: dict[str, Any], test: Iterable[Sequence[str]] = ()) -> None:
+    def check_settings(
+        self, system: System, corpus: dict[str, Any], test: Iterable[Sequence[str]] = (), length: bool = True
+    ) -> None:
         """Check that the run in the folder has the same settings and text as `create` is given, wherever its files are.
+
+        Args:
+            system, corpus, test: see `create`.
+            length: whether the length of the training has to be the same too.
 
         Raises:
             UserError: the run was started with different settings or text; the message names them.
@@ -240,7 +265,10 @@ class RunFolder:
                 config["system"][part] = {**settings, **config["system"][part]}
         if reading := other_reading(config["corpus"], corpus):
             raise UserError(f"{shown(self.path)} was started {reading}, or choose another folder.")
-        changed = sorted(_differences(config["system"], system.to_dict(), "system"))
+        given = system.to_dict()
+        if not length and isinstance(config["system"].get("training"), dict):
+            given["training"] |= {name: config["system"]["training"].get(name) for name in LENGTH}
+        changed = sorted(_differences(config["system"], given, "system"))
         # Text that is prepared in another way has another fingerprint.
         prepared_alike = not any(one.startswith("system.data.") for one in changed)
         texts = other_text(config["corpus"], corpus, self.test, test) if prepared_alike else []
@@ -251,6 +279,19 @@ class RunFolder:
                 f"{shown(self.path)} was started with {' and '.join([*others, *texts])}: resume with {same}, or "
                 "choose another folder."
             )
+
+    def set_length(self, system: System) -> None:
+        """Write the length of a training, which is now another one, into the settings of the run."""
+        config = self._read_config()
+        config["system"]["training"] |= {name: getattr(system.training, name) for name in LENGTH}
+        write_json(self.config, config)
+
+    def restore_best(self) -> None:
+        """Restore the best round before the last one, if that ended early: it is trained again."""
+        if kind_of(self.earlier_best) is not None:
+            with atomic_path(self.best) as aside:
+                shutil.copytree(self.earlier_best, aside)
+            remove(self.earlier_best)
 
     def system(self) -> System:
         """Return the `System` of the run; raise if this is not a run folder."""
@@ -311,13 +352,15 @@ class RunFolder:
         write_json(self.scores, {**self.read_scores(), name: finite(scores)})
 
 
+# Of scores of the mean of a run's last rounds on the test text.
+AVERAGE = "average"
 # Of scores with a search over so many source positions, as `attn-zoo evaluate --top-k` names them.
 WITH_TOP_K = re.compile(r"(.+)-k(\d+)")
 
 
 def is_further(name: str) -> bool:
     """Return whether a name of scores is that of a further test text, not one that a run has by itself."""
-    return name not in ("test", "valid", "gold") and not WITH_TOP_K.fullmatch(name)
+    return name not in ("test", "valid", "gold", AVERAGE) and not WITH_TOP_K.fullmatch(name)
 
 
 def translations_checksum(translations: bytes, references: bytes) -> str:

@@ -7,7 +7,18 @@ from keras_attn_zoo.runs.budget import Budget
 from keras_attn_zoo.runs.tasks import TASKS
 from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS, MOST_TOKENS
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.setting_types import Choice, Number, Rate, Switch, Text, Whole, field, settings_of
+from keras_attn_zoo.support.setting_types import (
+    Choice,
+    Number,
+    Rate,
+    Switch,
+    Text,
+    Whole,
+    Width,
+    Words,
+    field,
+    settings_of,
+)
 
 # Upper bounds that catch mistyped numbers: beyond them, no machine and nobody's patience would do.
 _STEPS, _ROUNDS, _WORDS, _PATH = 1_000_000_000, 10_000, 10_000, 4096
@@ -18,6 +29,9 @@ _SEGMENTATIONS = 512
 _ALPHA = 0.1
 # Of sacrebleu, which takes long to import; the first is its usual one.
 _TOKENIZERS = ("13a", "intl", "zh", "char", "ja-mecab", "ko-mecab", "flores101", "flores200", "none")
+
+# Parts of a body whose weights may be frozen.
+PARTS = ("embeddings", "source_embedding", "target_embedding", "encoder", "decoder", "cross_attention", "output")
 
 # The four special tokens and one more.
 SMALLEST_VOCABULARY = 5
@@ -264,6 +278,47 @@ class TrainingSettings(_Checked):
             most=_ROUNDS,
         )
     )
+    keep_last: int = field(Whole(0, "last rounds that are kept as presets", least=0, most=_ROUNDS))
+    keep_best: int = field(Whole(0, "best rounds by best_by that are kept as presets", least=0, most=_ROUNDS))
+    average: int | None = field(
+        Whole(
+            None,
+            "last rounds whose mean weights are saved as a preset and scored beside the best round; it keeps them",
+            optional=True,
+            least=2,
+            most=_ROUNDS,
+        )
+    )
+    ema_momentum: float | None = field(
+        Number(
+            None,
+            "momentum of an exponential moving average of the weights, with which rounds are scored and saved; "
+            "None scores the weights themselves",
+            optional=True,
+            least=0,
+            most=1,
+            above=True,
+            below=True,
+        )
+    )
+    initial_model: str | None = field(
+        Text(
+            None,
+            "run or preset whose weights and subwords the training begins with; --from sets it",
+            optional=True,
+            longest=_PATH,
+        )
+    )
+    freeze: str | None = field(
+        Words(None, "parts whose weights are not trained, such as embeddings,encoder", optional=True, choices=PARTS)
+    )
+    lora_rank: int | None = field(
+        Width(
+            None,
+            "rank of the matrices that LoRA trains beside the linear maps of initial_model; None trains all weights",
+            optional=True,
+        )
+    )
     word_vectors_source: str | None = field(
         Text(None, "text file of pretrained word vectors for the source embedding", optional=True, longest=_PATH)
     )
@@ -287,6 +342,17 @@ class TrainingSettings(_Checked):
             raise UserError(
                 f"schedule='cosine' needs the number of steps, which budget={self.budget} does not give: set a budget "
                 "in steps or tokens, or another schedule."
+            )
+        if self.lora_rank is not None and self.initial_model is None:
+            raise UserError(
+                f"lora_rank={self.lora_rank} adapts a trained model: give one with --from, or leave it out."
+            )
+        for name in ("pretraining_rounds", "word_vectors_source", "word_vectors_target"):
+            if getattr(self, name) is not None and self.initial_model is not None:
+                raise UserError(f"{name} is for weights that are drawn: leave it out, or train without --from.")
+        if self.pretraining_rounds is not None and self.freeze is not None:
+            raise UserError(
+                f"freeze={self.freeze} is for a body that has all its layers: leave it out, or pretraining_rounds."
             )
         if self.best_by != "bleu" and self.bleu_tokenize != _TOKENIZERS[0]:
             raise UserError(

@@ -16,10 +16,13 @@ from keras_attn_zoo.data.batches import TranslationBatches, as_fit_input, evalua
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import EVALUATION_ROWS
 from keras_attn_zoo.data.subwords import Subwords
-from keras_attn_zoo.devices import agreed, leader_first
+from keras_attn_zoo.devices import agreed, leader_first, leads
+from keras_attn_zoo.devices import wait as wait_for_all
 from keras_attn_zoo.evaluation.overlap_scores import check_references
 from keras_attn_zoo.evaluation.text_scores import bleu_key
+from keras_attn_zoo.runs.averaging import average_models, checkpoints_of
 from keras_attn_zoo.runs.budget import amount, planned_steps
+from keras_attn_zoo.runs.initial_model import build_from, load_initial_model
 from keras_attn_zoo.runs.memory import check_memory
 from keras_attn_zoo.runs.outline import outline
 from keras_attn_zoo.runs.precision import resolve
@@ -32,23 +35,29 @@ from keras_attn_zoo.runs.preparation import (
     described,
     prepare_data,
     prepare_subwords,
+    special_tokens,
     training_batches,
 )
-from keras_attn_zoo.runs.resuming import check_resumable
+from keras_attn_zoo.runs.resuming import check_length, check_resumable, has_other_length
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.settings import SMALLEST_VOCABULARY
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.runs.tasks import TASKS
+from keras_attn_zoo.runs.trained_parts import choose_trained
 from keras_attn_zoo.support.choices import MOST_TOKENS
-from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import PathLike
+from keras_attn_zoo.support.errors import UserError, counted
+from keras_attn_zoo.support.extras import require
+from keras_attn_zoo.support.files import PathLike, kind_of, remove
 from keras_attn_zoo.support.messages import progress_bar
+from keras_attn_zoo.training.averaged_weights import AveragedWeights
 from keras_attn_zoo.training.budget_callback import SpentBudget
 from keras_attn_zoo.training.callbacks import BestPreset, BLEUAtSteps, FreeRunningLoss, ValidationBLEU
+from keras_attn_zoo.training.checkpoints import Checkpoints, figures_of_rounds
 from keras_attn_zoo.training.progress import Progress
 from keras_attn_zoo.training.random_state import SeparateNoise, make_deterministic
 from keras_attn_zoo.training.resumable_state import ResumableState
-from keras_attn_zoo.training.run_log import RunLog
+from keras_attn_zoo.training.run_log import RunLog, read_log
+from keras_attn_zoo.training.tensorboard_log import TensorBoardLog
 
 _LOG = logging.getLogger(__name__)
 # Rounds of a run that ends by itself.
@@ -65,11 +74,15 @@ def train_system(
     bleu_after: Sequence[int] = (),
     scoring: Mapping[str, Any] | None = None,
     wait: bool = False,
+    tensorboard: bool = False,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> RunFolder:
     """Train a system on a corpus into a run folder.
 
     With `resume=True`, an interrupted or killed run continues from its last
-    round, with the same results as an uninterrupted one.
+    round, with the same results as an uninterrupted one. A run that has ended goes
+    on if the budget or the epochs are more than before, with the results of one that
+    was given them at once; not with the schedule "cosine", whose rates depend on the end.
 
     Args:
         system: a `System`; precision "auto" is that of the run to be resumed, or else what suits this machine.
@@ -83,6 +96,9 @@ def train_system(
             is trained does not depend on it. Without effect if the budget is a time, as no steps are planned then.
         scoring: how that text is scored, see `score_text`: `tokenize` and `lowercase`.
         wait: whether to wait while another process is training in the folder, instead of raising.
+        tensorboard: whether the log is also written for TensorBoard, see `TensorBoardLog`.
+        callbacks: further Keras callbacks. A round is what they know as an epoch, and the logs are those of
+            `log.jsonl`. What they count begins again when a run is resumed.
 
     Returns:
         the `RunFolder`.
@@ -94,6 +110,8 @@ def train_system(
     Example:
         >>> train_system(SYSTEMS["uniform"], embedded_corpus(), "runs/uniform")  # doctest: +SKIP
     """
+    if tensorboard:
+        require("tensorboard", user="a log for TensorBoard", extra="tensorboard")
     check_system(system, max_tokens)
     check_texts(system, corpus, max_tokens)
     run = RunFolder(folder)
@@ -106,30 +124,50 @@ def train_system(
         if system.precision == "auto":
             own = agreed(run.system().precision if run.holds_run else None)
             system = system.override(precision=own or resolve("auto"))
-        description = described(corpus, system.data)
+        initial = load_initial_model(system)
+        own = None if initial is None else initial.preprocessor.subwords
+        description = described(corpus, system.data, own)
         with leader_first():
             # Before anything is written: whoever gives another text by mistake finds all as it was.
-            check_resumable(run, system, description, corpus.test.rows())
+            # Where scores after a part of all steps are logged, the log depends on their number.
+            check_resumable(run, system, description, corpus.test.rows(), length=bool(bleu_after))
             key = description["fingerprint"]
-            subwords = prepare_subwords(corpus, system.data, data_folder, key)
+            subwords = own or prepare_subwords(corpus, system.data, data_folder, key)
             check_with_subwords(system, corpus, subwords, max_tokens)
-            data = prepare_data(corpus, system.data, data_folder, key)
-        return _train(system, corpus, run, data, description, max_tokens, bleu_after, scoring or {})
+            data = prepare_data(corpus, system.data, data_folder, key, own)
+        bleu = {"max_tokens": max_tokens, "bleu_after": bleu_after, "scoring": scoring or {}}
+        return _train(system, corpus, run, data, description, initial, tensorboard, callbacks, **bleu)
 
 
-def _train(system, corpus, run, data, description, max_tokens, bleu_after, scoring):
+def _train(
+    system, corpus, run, data, description, initial, tensorboard, more_callbacks, max_tokens, bleu_after, scoring
+):
     """Train in a folder that this process has locked."""
     training = system.training
-    batches, steps = check_training(system, data)
+    special = None if initial is None else special_tokens(initial)
+    batches, steps = check_training(system, data, special)
     make_deterministic()
     valid = evaluation_batches(
-        data.valid, sentences_per_batch=EVALUATION_ROWS, bucket_count=min(3, system.data.bucket_count)
+        data.valid,
+        sentences_per_batch=EVALUATION_ROWS,
+        bucket_count=min(3, system.data.bucket_count),
+        **(special or {}),
     )
     rounds = _rounds(batches, steps)
-    watched, stopping = _watching(training, run)
+    watched, stopping = _watching(training, run, batches)
     state = ResumableState(run.state, batches, [*watched, *stopping])
     ended = state.read()
-    translator = _translator_of_round(system, data, batches.round, steps)
+    if agreed(run.holds_run and has_other_length(run, system)):
+        with leader_first():
+            check_length(run, system, steps)
+            if ended and not state.stopped_early:
+                # Before the settings: a process that is killed in between repeats the last round.
+                if leads():
+                    state.reopen()
+                ended = False
+            if leads():
+                run.set_length(system)
+    translator = _translator_of_round(system, data, batches.round, steps, initial)
     state.check(translator, batches.round in _grows_at(system))
     if batches.round == 0:
         _load_vectors(translator, training)
@@ -137,9 +175,13 @@ def _train(system, corpus, run, data, description, max_tokens, bleu_after, scori
     # A budget ends by itself, and one of tokens not exactly when it is expected to.
     last = rounds if rounds is not None and training.budget is None else _ENDLESS
     if ended or batches.round >= last:
-        _check_grown(system, batches.round)
+        # A round that ended early is in the log alone.
+        _check_grown(system, max(batches.round, len([line for line in read_log(run.log) if "round" in line])))
         _LOG.info("training is already complete")
-        return run
+        return _averaged(run, system)
+    if leads():
+        remove(run.average)
+        run.restore_best()
     callbacks = _scorers(system, corpus, data)
     keys: dict[int, list[str]] = {}
     # How many steps a budget of tokens allows is only known when it is spent.
@@ -158,7 +200,13 @@ def _train(system, corpus, run, data, description, max_tokens, bleu_after, scori
     label = run.path.name if run.path.name.startswith(f"{system.name}-") else system.name
     with progress_bar(label, steps, "step", batches.round * len(batches)) as show:
         log = RunLog(run.log, batches)
-        callbacks += [Progress(batches, rounds, label, show), log, *_budget(training, log), *watched]
+        shown = [TensorBoardLog(run.tensorboard, log)] if tensorboard else []
+        callbacks += [Progress(batches, rounds, label, show), log, *shown, *_budget(training, log)]
+        callbacks += [*watched, *more_callbacks]
+        if training.average or training.keep_last or training.keep_best:
+            callbacks.append(_checkpoints(system, run, batches))
+        if training.ema_momentum is not None:
+            callbacks.append(AveragedWeights())
         while True:
             later = range(batches.round + 1, last)
             until = next((number for number in _grows_at(system) if number in later), last)
@@ -173,7 +221,7 @@ def _train(system, corpus, run, data, description, max_tokens, bleu_after, scori
             if translator.stop_training or until == last:
                 # Until the next growth, all rounds have equally many layers.
                 _check_grown(system, batches.round + 1)
-                return run
+                return _averaged(run, system)
             # The larger model loads what was just saved, as it would if the run were resumed here.
             state.read()
             translator = _translator_of_round(system, data, until, steps)
@@ -272,8 +320,15 @@ def _raise_too_long(needed, room, name, longest, least=""):
     )
 
 
-def check_training(system: System, data: PreparedData) -> tuple[TranslationBatches, int | None]:
+def check_training(
+    system: System, data: PreparedData, special: Mapping[str, Any] | None = None
+) -> tuple[TranslationBatches, int | None]:
     """Raise if a system cannot be trained on encoded text, as far as is known before its weights are created.
+
+    Args:
+        system: the system.
+        data: the text.
+        special: see `training_batches`.
 
     Returns:
         the training batches, and how many steps are planned; None if the budget is a time.
@@ -281,12 +336,17 @@ def check_training(system: System, data: PreparedData) -> tuple[TranslationBatch
     Raises:
         UserError: a training that is too short for its schedule, or for the layers that it adds one by one.
     """
-    batches = training_batches(system, data.train)
+    batches = training_batches(system, data.train, special)
     steps = planned_steps(system.training, batches)
     check_schedule(system.training, steps)
-    rounds = _rounds(batches, steps)
-    if rounds is not None:
-        _check_grown(system, rounds)
+    if steps is not None:
+        _check_grown(system, math.ceil(steps / len(batches)))
+        whole = steps // len(batches) - max(_grows_at(system), default=0)
+        if (wanted := system.training.average or 0) > whole:
+            raise UserError(
+                f"average={wanted} needs as many whole rounds, but training has only {whole}: train for longer, "
+                "validate more often, or average fewer."
+            )
     return batches, steps
 
 
@@ -321,10 +381,10 @@ def _scorers(system, corpus, data):
     return found
 
 
-def _watching(training, run):
+def _watching(training, run, batches):
     """Callbacks that keep the best round and lower the learning rate, and callbacks that stop training."""
     monitor, mode = f"val_{training.best_by}", "max" if training.best_by == "bleu" else "min"
-    watched, stopping = [BestPreset(run.best, monitor)], []
+    watched, stopping = [BestPreset(run.best, monitor, batches, run.earlier_best)], []
     if training.schedule == "plateau":
         watched.append(
             keras.callbacks.ReduceLROnPlateau(
@@ -334,6 +394,35 @@ def _watching(training, run):
     if training.patience is not None:
         stopping.append(keras.callbacks.EarlyStopping(monitor, patience=training.patience, mode=mode))
     return watched, stopping
+
+
+def _checkpoints(system, run, batches):
+    training = system.training
+    return Checkpoints(
+        run.checkpoints,
+        run.log,
+        batches,
+        f"val_{training.best_by}",
+        last=max(training.keep_last, training.average or 0),
+        best=training.keep_best,
+        first=max(_grows_at(system), default=0),
+    )
+
+
+def _averaged(run, system):
+    """Save the average of a complete run, if it is to have one."""
+    wanted = system.training.average
+    if wanted is None or agreed(kind_of(run.average) is not None):
+        return run
+    rounds = len(figures_of_rounds(run.log, "val_loss")) - max(_grows_at(system), default=0)
+    if rounds < wanted:
+        _LOG.warning("average=%d: training ended after %s", wanted, counted(rounds, "whole round"))
+    if rounds > 1:
+        averaged = average_models(checkpoints_of(run, last=min(wanted, rounds)))
+        if leads():
+            averaged.save_to_preset(run.average)
+        wait_for_all()
+    return run
 
 
 def _budget(training, log):
@@ -365,10 +454,14 @@ def _grows_at(system):
     return [rounds * layers for layers in range(1, system.sizes["encoder_layers"])] if rounds else []
 
 
-def _translator_of_round(system, data, number, steps):
+def _translator_of_round(system, data, number, steps, initial=None):
     layers = _encoder_layers(system, number)
     stage = system if layers is None else system.override(encoder_layers=layers)
-    translator = build_translator(stage, data.subwords, system.data.max_tokens)
+    if initial is None:
+        translator = build_translator(stage, data.subwords, system.data.max_tokens)
+    else:
+        translator = build_from(initial, system)
+    choose_trained(translator.backbone, system.training)
     compile_translator(translator, system, steps)
     return translator
 

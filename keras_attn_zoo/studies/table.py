@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.evaluation.text_scores import TESTS, SystemScore, compare_systems, how_scored
-from keras_attn_zoo.runs.run_folder import RunFolder, is_further
+from keras_attn_zoo.runs.run_folder import AVERAGE, RunFolder, is_further
 from keras_attn_zoo.runs.tasks import METRICS
 from keras_attn_zoo.studies.tabular import Table
 from keras_attn_zoo.support.errors import UserError
@@ -173,7 +173,8 @@ def results_table(
         results = sorted(results, key=lambda one: _rank(rank_by, one.scores))
     for one in results:
         scores, figures = one.scores, paper.get(one.folder.name, {})
-        rows.append([one.folder.name, *(_cell(column, one, figures.get(column)) for column in COLUMNS)])
+        name = f"{one.folder.name}, average" if one.name == AVERAGE else one.folder.name
+        rows.append([name, *(_cell(column, one, figures.get(column)) for column in COLUMNS)])
         notes.update(f"{key}: {metric['signature']}" for key, metric in scores["text"]["metrics"].items())
         searches.setdefault(
             f"beams {scores['beams']}, length penalty {scores['length_penalty']}{_precision(scores)}; "

@@ -16,11 +16,18 @@ TRANSLATE = {
 }
 # What that extra has besides, which some recipes need.
 _OF_RECIPES = {"sacremoses": "sacremoses", "scipy": "scipy", "psutil": "psutil"}
-# Those of the extras `corpora`, `tasks` and `aligners`.
+# Those of the extras `corpora`, `tasks`, `aligners` and `tensorboard`.
 CORPORA = {"mtdata": "mtdata", "huggingface_hub": "huggingface_hub", "pyarrow": "pyarrow"}
 TASKS = {"rouge_score": "rouge-score", "nltk": "nltk"}
 ALIGNERS = {"systran_align": "systran-align", "eflomal": "eflomal"}
-EXTRAS = {"translate": {**TRANSLATE, **_OF_RECIPES}, "corpora": CORPORA, "tasks": TASKS, "aligners": ALIGNERS}
+TENSORBOARD = {"tensorboard": "tensorboard"}
+EXTRAS = {
+    "translate": {**TRANSLATE, **_OF_RECIPES},
+    "corpora": CORPORA,
+    "tasks": TASKS,
+    "aligners": ALIGNERS,
+    "tensorboard": TENSORBOARD,
+}
 
 
 class MissingPackageError(UserError, ImportError):

@@ -46,7 +46,7 @@ class Setting:
     """One setting of a system, or one numeric option of the command line.
 
     The subclasses are the types: `Whole`, with `Width`, `Layers`, `Length` and `LayerOrHead`; `Number`, with `Rate`;
-    `Switch`, `Choice`, `Text` and `Mechanism`.
+    `Switch`, `Choice`, `Words`, `Text` and `Mechanism`.
 
     Attributes:
         default: its default value.
@@ -266,6 +266,23 @@ class Choice(Setting):
 
     def _fit(self, value):
         return value if isinstance(value, str) and value in self.choices else None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Words(Choice):
+    """Some of a few words, separated by commas; the value has each once, in the order of the choices.
+
+    Example:
+        >>> Words(choices=("a", "b")).parse("b,a")
+        'a,b'
+    """
+
+    def _values(self):
+        return f"some of {', '.join(self.choices)}, separated by commas"
+
+    def _fit(self, value):
+        words = {word.strip() for word in value.split(",")} if isinstance(value, str) else {None}
+        return ",".join(one for one in self.choices if one in words) if words <= {*self.choices} else None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

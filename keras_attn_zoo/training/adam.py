@@ -21,8 +21,8 @@ class Adam(keras.optimizers.Adam):
 
     Args:
         *args, **kwargs: see `keras.optimizers.Adam`. With `amsgrad`, `clipnorm`, `clipvalue`,
-            `weight_decay`, `use_ema`, `loss_scale_factor`, gradient accumulation or
-            constraints, the update is Keras'.
+            `weight_decay`, `ema_overwrite_frequency`, `loss_scale_factor`, gradient
+            accumulation or constraints, the update is Keras'.
 
     Example:
         >>> translator.compile(Adam(1e-3, global_clipnorm=1.0))  # doctest: +SKIP
@@ -40,10 +40,26 @@ class Adam(keras.optimizers.Adam):
     def add_variable_from_reference(
         self, reference_variable: keras.Variable, name: str | None = None, initializer: Any = "zeros"
     ) -> keras.Variable:
-        """Add a moment of a weight's gradient."""
+        """Add a moment of a weight's gradient, or its average."""
         moment = super().add_variable_from_reference(reference_variable, name=name, initializer=initializer)
         self._moments.of.setdefault(id(reference_variable), {})[name] = moment
         return moment
+
+    def build(self, variables: Sequence[keras.Variable]) -> None:
+        """Create the moments, and with `use_ema` averages, which begin as the weights are."""
+        if self.built:
+            return
+        super().build(variables)
+        self._moments.weights = list(variables)
+        # Keras' are zero until the first step, and would stay near it for layers that are added to a trained model.
+        for weight, average in self.averages():
+            # A copy: JAX would have one buffer for both, and a step gives both away.
+            average.assign(ops.copy(weight))
+
+    def averages(self) -> list[tuple[keras.Variable, keras.Variable]]:
+        """Return every weight with its exponential moving average; nothing without `use_ema`."""
+        weights = self._moments.weights if self.use_ema else []
+        return [(weight, self._moments.of[id(weight)]["average"]) for weight in weights]
 
     def apply(
         self,
@@ -81,6 +97,10 @@ class Adam(keras.optimizers.Adam):
                 self._factor(grads, norm),
             ),
         )
+        # As in Keras, the first step has no average before it.
+        momentum = self.ema_momentum * ops.cast(self.iterations > 0, "float32")
+        for weight, average in self.averages():
+            average.assign(momentum * average + (1.0 - momentum) * weight)
         self.iterations.assign_add(1)
 
     def _is_plain(self, gradients, weights):
@@ -89,7 +109,7 @@ class Adam(keras.optimizers.Adam):
         return (
             type(self).update_step is keras.optimizers.Adam.update_step
             and all(option is None for option in options)
-            and not (self.amsgrad or self.use_ema or self.gradient_accumulation_steps)
+            and not (self.amsgrad or self.ema_overwrite_frequency or self.gradient_accumulation_steps)
             and len(gradients) == len(weights)
             # The norm is one of float32.
             and all(
@@ -114,9 +134,10 @@ def _type(x):
 
 
 class _Moments:
-    """The moments by the identity of their weight and by name; in a dictionary, Keras would count them twice."""
+    """The weights, and their moments by identity and by name; in a dictionary, Keras would count them twice."""
 
     def __init__(self):
+        self.weights: list[keras.Variable] = []
         self.of: dict[int, dict[str | None, keras.Variable]] = {}
 
 

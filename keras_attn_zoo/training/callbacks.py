@@ -6,6 +6,7 @@ validations, of which an epoch of the corpus may have several.
 
 import contextlib
 import math
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from keras_attn_zoo.devices import leads
 from keras_attn_zoo.evaluation.likelihood import corpus_likelihood
 from keras_attn_zoo.support.files import PathLike, atomic_path
 from keras_attn_zoo.support.types import Logs
+from keras_attn_zoo.training.averaged_weights import averaged_weights
+from keras_attn_zoo.training.checkpoints import ends_early, sign_of
 
 
 class ValidationBLEU(keras.callbacks.Callback):
@@ -100,7 +103,7 @@ class BLEUAtSteps(ValidationBLEU):
 
     def _translate(self, last=()):
         if keys := [*self.keys.get(self._step, ()), *last]:
-            with self._room():
+            with self._room(), averaged_weights(self.model):
                 self._found |= dict.fromkeys(keys, self.score())
 
     @contextlib.contextmanager
@@ -146,12 +149,18 @@ class BestPreset(keras.callbacks.Callback):
     Args:
         folder: where to write the preset.
         monitor: "val_bleu", of which more is better, or a loss.
+        batches: the `TranslationBatches` that are trained on, for `earlier`.
+        earlier: folder to which the best preset so far is copied before that of a round takes its place which ends
+            early, since a budget is spent: a longer training goes on without that round.
     """
 
-    def __init__(self, folder: PathLike, monitor: str = "val_loss") -> None:
+    def __init__(
+        self, folder: PathLike, monitor: str = "val_loss", batches: Any = None, earlier: PathLike | None = None
+    ) -> None:
         super().__init__()
         self.folder, self.monitor = Path(folder), monitor
-        self.sign = -1.0 if monitor == "val_bleu" else 1.0
+        self.batches, self.earlier = batches, earlier
+        self.sign = sign_of(monitor)
         self.best: float | None = None
 
     def on_train_begin(self, logs: Logs | None = None) -> None:
@@ -165,6 +174,9 @@ class BestPreset(keras.callbacks.Callback):
             return
         if self.best is None or self.sign * value < self.sign * self.best:
             if leads():
+                if self.earlier and self.best is not None and ends_early(self.model, self.batches, epoch):
+                    with atomic_path(self.earlier) as aside:
+                        shutil.copytree(self.folder, aside)
                 with atomic_path(self.folder) as aside:
                     self.model.save_to_preset(str(aside))
             self.best = value

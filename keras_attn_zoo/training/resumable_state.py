@@ -16,6 +16,7 @@ from keras_attn_zoo.devices import leads, wait
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, check_size, kind_of, open_output, shown, without_twins
 from keras_attn_zoo.support.types import Logs
+from keras_attn_zoo.training.checkpoints import ends_early
 from keras_attn_zoo.training.random_state import get_random_state, set_random_state
 
 # What Keras' own callbacks count from round to round, and reset when training starts.
@@ -57,6 +58,9 @@ class ResumableState(keras.callbacks.Callback):
     results as an uninterrupted run on the same backend and device: weights,
     optimiser, random states and the counters of other callbacks are kept, and the
     order of batches is a function of seed and round. Put it last.
+
+    Of a round that ends before its last batch, since a budget is spent, only the end
+    is kept: a longer training goes on from the round before.
 
     Keras' `BackupAndRestore` keeps neither random states nor counters.
 
@@ -171,6 +175,11 @@ class ResumableState(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Logs | None = None) -> None:
         """Save the state."""
+        if ends_early(self.model, self.batches, epoch):
+            if leads():
+                self._set_ended(True)
+            wait()
+            return
         counters = [
             {name: _plain(getattr(callback, name)) for name in _COUNTERS if hasattr(callback, name)}
             for callback in self.watched
@@ -181,10 +190,37 @@ class ResumableState(keras.callbacks.Callback):
             self._save(variables, get_random_state(), round=epoch + 1, ended=ended, counters=counters)
         wait()
 
+    def reopen(self) -> None:
+        """Let a training that a budget has ended go on after its last whole round; call this after `read`.
+
+        Raises:
+            UserError: the state was saved by an earlier version within a round.
+        """
+        if self._values is not None and self._values[_STEPS] < self.batches.round * len(self.batches):
+            raise UserError(
+                f"{shown(self.path)} was saved within a round, as earlier versions did, so that it cannot be trained "
+                "for longer as if from the start: begin again in another folder, or go on from its model."
+            )
+        self._set_ended(False)
+
+    def _set_ended(self, ended):
+        """Write whether training has ended into the saved state, and leave all else as it is."""
+        with _opened(self.path) as arrays:
+            settings = {**_saved_settings(arrays), "ended": ended}
+            self._write({name: arrays[name] for name in arrays.files if name != "settings"}, settings)
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether a callback, and not a budget, has ended the training that was read."""
+        return any(one.get("stopped_epoch") for one in self._counters)
+
     def _save(self, variables, random, **settings):
         settings |= {"names": list(variables), "random": list(random), "backend": keras.config.backend()}
         arrays = {str(i): variable for i, variable in enumerate(variables.values())}
         arrays.update({f"random_{name}": state for name, state in random.items()})
+        self._write(arrays, settings)
+
+    def _write(self, arrays, settings):
         # In memory first: if the disk is full, an archive raises once more when it is discarded.
         memory = io.BytesIO()
         np.savez(memory, settings=np.array(json.dumps(settings)), **arrays)
@@ -281,7 +317,7 @@ def _saved_settings(arrays):
             raise _DamagedError(f"it says {name}={shown(repr(settings[name]))}")
     if not settings["names"]:
         # Saved before the first round.
-        late = [name for name in ("round", "ended", "counters", "random") if settings[name]]
+        late = [name for name in ("round", "counters", "random") if settings[name]]
         if late:
             raise _DamagedError(f"it says {late[0]}={shown(repr(settings[late[0]]))}, but has no weights")
         return settings

@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_attn_zoo import cli
 from keras_attn_zoo.devices import devices_of, using
+from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.runs.training import train_system
 from keras_attn_zoo.training.run_log import read_log
 from tests.tiny_run import TINY, interrupted_after, make_text
@@ -107,6 +108,18 @@ def compare_logs(run, whole):
         assert line.keys() == other.keys()
         for name in other.keys() - {"seconds", "elapsed_seconds"}:
             np.testing.assert_allclose(line[name], other[name], rtol=1e-3, atol=1e-5, err_msg=f"{other} {name}")
+
+
+def check_averaged(corpus, folder):
+    """Train with averages on two devices and on one, and compare the presets."""
+    system = WITHOUT_NOISE.override(ema_momentum=0.75, average=2, epochs=1.0)
+    one = train_system(system, corpus, folder / "one")
+    with using(devices_of(2)):
+        two = train_system(system, corpus, folder / "two")
+    for preset in ("best", "average"):
+        ours, wanted = (load_translator(run.path / preset).backbone.weights for run in (two, one))
+        for weight, other in zip(ours, wanted, strict=True):
+            np.testing.assert_allclose(*map(keras.ops.convert_to_numpy, (weight, other)), rtol=1e-3, atol=1e-5)
 
 
 # JAX and TensorFlow keep the number of virtual devices that a process started with; PyTorch starts more processes.

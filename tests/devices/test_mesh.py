@@ -11,7 +11,7 @@ import pytest
 
 from tests import tiny
 from tests.devices.law import OTHERS, ROUNDING, check, numbers
-from tests.devices.runs import check_resumed, two_of_jax
+from tests.devices.runs import check_averaged, check_resumed, two_of_jax
 from tests.tiny_run import TINY
 
 if keras.config.backend() != "jax":
@@ -50,6 +50,11 @@ def test_so_they_do_in_int8(slow, monkeypatch):
 def test_so_they_do_with_rnns_with_a_marginal_likelihood_and_in_bfloat16(name):
     options = {**OTHERS[name], "dropout": 0.1}
     check(numbers(devices_of(2), **options), numbers(None, **options), name)
+
+
+@pytest.mark.slow
+def test_averages_of_weights_are_those_of_one_device(corpus, tmp_path):
+    check_averaged(corpus, tmp_path)
 
 
 def test_a_processor_is_not_divided_into_thousands(monkeypatch):

@@ -9,7 +9,15 @@ import pytest
 from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.runs.training import train_system
 from tests.devices.law import OTHERS, check, numbers
-from tests.devices.runs import WITHOUT_NOISE, check_log, check_resumed, command, compare_logs, train_arguments
+from tests.devices.runs import (
+    WITHOUT_NOISE,
+    check_averaged,
+    check_log,
+    check_resumed,
+    command,
+    compare_logs,
+    train_arguments,
+)
 
 if keras.config.backend() != "tensorflow":
     pytest.skip("of TensorFlow", allow_module_level=True)
@@ -32,6 +40,11 @@ def test_two_replicas_give_the_numbers_of_one():
 def test_so_they_do_with_rnns_with_a_marginal_likelihood_and_in_bfloat16(name):
     options = OTHERS[name]
     check(numbers(devices_of(2), **options), numbers(None, **options), name)
+
+
+@pytest.mark.slow
+def test_averages_of_weights_are_those_of_one_device(corpus, tmp_path):
+    check_averaged(corpus, tmp_path)
 
 
 def test_a_processor_is_not_divided_into_thousands(monkeypatch):

@@ -18,6 +18,8 @@ TRUECASED = [f"text/cased.{one[-2:]}" if one.startswith("text/train") else one f
 # Of unigram subwords alone, one of several segmentations can be drawn.
 UNIGRAM = ["vocabulary_size=24", "model_type=unigram", "max_tokens=20"]
 SAMPLED = [*TRAIN[: -len(SMALL)], *UNIGRAM, "subword_sampling_nbest=5", "subword_sampling_alpha=0.2"]
+# The body is that of the run, and so are most settings.
+FROM = ["train", "--from", "run", *CORPUS, "--run", "new", "--freeze", "embeddings", "--lora", "2", "--set", "seed=5"]
 COMPARE = ["compare", "--systems", "bahdanau", *CORPUS, "--out", "new", "--set", "hidden_dim=8", *SMALL]
 MANY = ["--seeds", "1", "2", "--grid", "dropout=0.1,0.2", "--budget", "2steps", "--tokenize", "char"]
 COMMANDS = {
@@ -26,7 +28,12 @@ COMMANDS = {
     ("presets", "publish"): [["presets", "publish", "run", "hf://user"]],
     ("corpora",): [["corpora"], ["corpora", "multi30k-de-en"]],
     ("systems",): [["systems", "--vocabulary-size", "100"]],
-    ("train",): [TRAIN, TRUECASED, SAMPLED],
+    ("train",): [TRAIN, TRUECASED, SAMPLED, FROM],
+    ("average",): [
+        ["average", "run", "--last", "2", "--output", "new"],
+        ["average", "run", "--best", "2", "--output", "new"],
+        ["average", "run", "run/best", "--output", "new"],
+    ],
     ("compare",): [COMPARE, [*COMPARE, *MANY]],
     ("time",): [["time", "run", "--anyway", "--rounds", "1"]],
     ("translate",): [

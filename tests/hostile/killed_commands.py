@@ -7,6 +7,7 @@ from tests.hostile.kill_server import BY_HAND, HUB, MTDATA, PRESET, put_by_hand,
 
 SIZES = ("embedding_dim=8", "hidden_dim=8")
 STEPS = ("sentences_per_batch=32", "bucket_count=1", "epochs=1", "validations_per_epoch=1", "beams=1")
+AVERAGED = ("average=2", "keep_best=1", "ema_momentum=0.9")
 SMOKE = ["--out", "new", "--scale", "smoke"]
 RECIPES = (
     ("bahar2020", "", ["transformer-latent-top-6"]),
@@ -61,7 +62,7 @@ def command_lines():
     train = ["train", "--system", "bahdanau", *CORPUS, "--run", "new", "--resume"]
     found = []
     for path, lines in COMMANDS.items():
-        if path[0] in ("time", "translate", "evaluate", "align", "links", "explore", "export", "plot"):
+        if path[0] in ("time", "translate", "evaluate", "align", "links", "explore", "export", "plot", "average"):
             line = next((one for one in lines if "--output" in one or "--name" in one), lines[0])
             found.append(_zoo(*line))
     pictures = COMMANDS["plot", "attention"][0]
@@ -73,6 +74,8 @@ def command_lines():
         *found,
         _zoo("evaluate", "run", "latent", "--stored", "--baseline", "run", kind="stored"),
         _zoo(*train, *small),
+        _zoo(*train, *small, "validations_per_epoch=3", *AVERAGED, kind="averages"),
+        _zoo("train", "--from", "run", *train[3:], "--lora", "2", "--set", *STEPS, "seed=5", kind="from a run"),
         _zoo(*subwords, "truecase=both", *SIZES, *STEPS, "--resume", kind="subwords"),
         _zoo("compare", "--systems", "bahdanau", "uniform", *CORPUS, "--out", "new", *small),
         _zoo("demo", "--out", "new"),

@@ -4,7 +4,7 @@
 
 A small training runs as a command of its own and is ended by a signal: at a moment drawn from all of its time, or while
 a checkpoint is written. It is resumed, sometimes killed again, and ends; weights, state, log, scores and translations
-must then be those of a training that ran through, to the last bit.
+must then be those of a training that ran through, to the last bit. Every other one continues a run, by LoRA.
 """
 
 import argparse
@@ -32,6 +32,7 @@ SETTINGS = (
     *("vocabulary_size=None", "model_type=word", "max_tokens=12", "sentences_per_batch=16", "bucket_count=1"),
     *("embedding_dim=8", "hidden_dim=12", "dropout=0.2", "teacher_forcing=0.9", "learning_rate=0.01", "seed=3"),
     *("epochs=2", "validations_per_epoch=2", "plateau_patience=0", "beams=2"),
+    *("average=2", "keep_best=1", "ema_momentum=0.9"),
 )
 # Wall times are of the run, and not of the numbers.
 TIMES = ("seconds", "compilation_seconds", "tokens_per_second")
@@ -48,23 +49,24 @@ class Kill:
     reasons: list
 
 
-def command(backend, folder, run):
-    """The command line of a training."""
+def command(backend, folder, run, of=None):
+    """The command line of a training, which continues another run or begins with drawn weights."""
     text = [f"--{part}={folder}/text/{part}.tsv" for part in ("train", "valid", "test")]
-    train = [sys.executable, "-m", "keras_attn_zoo.cli", "train", "--backend", backend, "--system", "bahdanau"]
-    return [*train, "--small", *text, "--run", str(run), "--resume", "--set", *SETTINGS]
+    train = [sys.executable, "-m", "keras_attn_zoo.cli", "train", "--backend", backend, *text, "--run", str(run)]
+    begins = ["--system", "bahdanau", "--small"] if of is None else ["--from", str(of), "--lora", "2"]
+    return [*train, *begins, "--resume", "--set", *SETTINGS]
 
 
 class Training:
     """A training in a process of its own; what it says is kept."""
 
-    def __init__(self, backend, folder, run):
+    def __init__(self, backend, folder, run, of=None):
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1"}
         self.run, self.said = Path(run), []
         self._table = tempfile.TemporaryFile()  # noqa: SIM115 as long as the training
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            command(backend, folder, run),
+            command(backend, folder, run, of),
             cwd=ROOT,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -131,14 +133,14 @@ def kill(training, rng, seconds):
     return sent.name, moment
 
 
-def one_kill(backend, folder, seconds, reference, number):
+def one_kill(backend, folder, of, seconds, reference, number):
     """Train, kill, resume, compare."""
     rng = random.Random(f"kills:{backend}:{number}")
     kills, reasons, runs = [], [], 0
     wanted = 2 if rng.random() < 0.25 else 1
     while True:
         run = folder / f"{backend}-{number}-{runs}"
-        training = Training(backend, folder, run)
+        training = Training(backend, folder, run, of)
         found = kill(training, rng, seconds) if len(kills) < wanted else None
         status = training.wait()
         if found:
@@ -171,10 +173,12 @@ def contents(run):
     import h5py
 
     found = {}
-    with h5py.File(run / "best" / "model.weights.h5") as file:
-        file.visititems(
-            lambda name, one: found.update({f"weights {name}": _bits(one)}) if hasattr(one, "shape") else None
-        )
+    for path in sorted(run.rglob("model.weights.h5")):
+        preset = path.parent.relative_to(run).as_posix()
+        with h5py.File(path) as file:
+            file.visititems(
+                lambda name, one: found.update({f"{preset} {name}": _bits(one)}) if hasattr(one, "shape") else None  # noqa: B023
+            )
     with np.load(run / "state.npz", allow_pickle=False) as arrays:
         found |= {f"state {name}": _bits(arrays[name]) for name in arrays.files}
     lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
@@ -205,23 +209,24 @@ def run_kills(counts, jobs, folder):
     folder = Path(folder)
     make_text(folder / "text")
     references, found = {}, []
-    for backend in counts:
+    for backend, kind in ((backend, kind) for backend in counts for kind in ("begun", "continued")):
+        of = None if kind == "begun" else folder / f"{backend}-begun-reference"
         # Once for the caches of compiled programs, once for the clock.
         for name in ("first", "reference"):
-            training = Training(backend, folder, folder / f"{backend}-{name}")
+            training = Training(backend, folder, folder / f"{backend}-{kind}-{name}", of)
             if training.wait():
                 raise RuntimeError(
                     f"the training that is to be killed fails by itself: {''.join(training.said)[-2000:]}"
                 )
             seconds = time.monotonic() - training.began
-        first, again = (contents(folder / f"{backend}-{name}") for name in ("first", "reference"))
+        first, again = (contents(folder / f"{backend}-{kind}-{name}") for name in ("first", "reference"))
         if wrong := differences(first, again):
-            raise RuntimeError(f"two runs that nobody touched differ under {backend}: {wrong[:5]}")
-        references[backend] = seconds, again
-        print(f"{backend}: {seconds:.0f} s uninterrupted", flush=True)
+            raise RuntimeError(f"two {kind} runs that nobody touched differ under {backend}: {wrong[:5]}")
+        references.setdefault(backend, []).append((of, seconds, again))
+        print(f"{backend}, {kind}: {seconds:.0f} s uninterrupted", flush=True)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         tasks = [
-            pool.submit(one_kill, backend, folder, *references[backend], number)
+            pool.submit(one_kill, backend, folder, *references[backend][number % 2], number)
             for number in range(max(counts.values()))
             for backend in counts
             if number < counts[backend]

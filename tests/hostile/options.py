@@ -13,7 +13,7 @@ SEED = 1
 # How options are told apart, by the name of what they set. An option that is not listed is known by its type.
 TEXTS = {"train", "valid", "test", "input", "hypotheses", "references", "source", "target", "bitext", "gold", "files"}
 READS = TEXTS | {"settings"}
-MODELS = {"model", "reverse_model", "models", "runs", "baseline", "beside"}
+MODELS = {"model", "reverse_model", "models", "runs", "baseline", "beside", "initial_model"}
 WRITES_FILE = {"output"}
 WRITES_FOLDER = {"run", "out", "folder"}
 # Positional arguments of the good lines.

@@ -39,8 +39,13 @@ def run(optimizer, weights, gradients):
 @pytest.mark.parametrize(
     ("options", "scale"),
     # The second has gradients in which ε counts as much as √v.
-    [({}, 1.0), ({"epsilon": 1e-3, "beta_1": 0.8, "beta_2": 0.95}, 1e-3), ({"global_clipnorm": 0.5}, 1.0)],
-    ids=["plain", "small_gradients", "clipped"],
+    [
+        ({}, 1.0),
+        ({"epsilon": 1e-3, "beta_1": 0.8, "beta_2": 0.95}, 1e-3),
+        ({"global_clipnorm": 0.5}, 1.0),
+        ({"use_ema": True, "ema_momentum": 0.7}, 1.0),
+    ],
+    ids=["plain", "small_gradients", "clipped", "averaged"],
 )
 def test_updates_are_those_of_the_paper(options, scale):
     rng = np.random.default_rng(3)
@@ -49,7 +54,7 @@ def test_updates_are_those_of_the_paper(options, scale):
     schedule = keras.optimizers.schedules.PolynomialDecay(0.1, STEPS, 0.02)
     rates = [0.1 - 0.08 * t / STEPS for t in range(STEPS)]
     clip = options.get("global_clipnorm")
-    literal = {name: value for name, value in options.items() if name != "global_clipnorm"}
+    literal = {name: value for name, value in options.items() if name in ("epsilon", "beta_1", "beta_2")}
     found, optimizer = run(Adam(schedule, **options), weights, gradients)
     for ours, expected in zip(found, literal_adam(weights, gradients, rates, clip, **literal), strict=True):
         np.testing.assert_allclose(ours, expected, rtol=2e-5, atol=2e-6)

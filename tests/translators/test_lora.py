@@ -5,8 +5,11 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.bodies import RNNBackbone, TransformerBackbone
+from keras_attn_zoo.layers import ATTENTIONS
+from keras_attn_zoo.runs.settings import TrainingSettings
+from keras_attn_zoo.runs.trained_parts import choose_trained
 from keras_attn_zoo.support.errors import UserError
-from tests.tiny import BACKBONE, PIECES, TRANSFORMER, translator
+from tests.tiny import BACKBONE, PIECES, TRANSFORMER, backbone, translator
 from tests.tiny import transformer as tiny_transformer
 from tests.weights import fill_weights
 
@@ -65,3 +68,44 @@ def test_a_latent_alignment_needs_somewhere_to_attend(body):
     with pytest.raises(UserError, match="always attends to some source position, which LocalAttention does not"):
         body(PIECES, PIECES, **{**sizes, "cross_attention": "local_m", "output": "latent"})
     body(PIECES, PIECES, **{**sizes, "cross_attention": "local_m"})
+
+
+# Every mechanism in each of its places; by day those that share maps between layers, or have some of their own.
+BY_DAY = ("encoder-recurrent", "decoder-average", "cross-multi_head")
+MECHANISMS = {f"{place}-{name}": (place, name) for name, entry in ATTENTIONS.items() for place in entry.places}
+BODIES = [
+    *(
+        pytest.param(
+            tiny_transformer, {f"{place}_attention": name}, id=key, marks=() if key in BY_DAY else pytest.mark.slow
+        )
+        for key, (place, name) in MECHANISMS.items()
+    ),
+    pytest.param(backbone, {"cross_attention": "luong_general"}, id="rnn"),
+    pytest.param(backbone, {"output": "latent"}, id="rnn-latent"),
+    pytest.param(tiny_transformer, {"output": "latent", "tie_embeddings": "target"}, id="latent-tied"),
+]
+
+
+@pytest.mark.parametrize(("body", "arguments"), BODIES)
+def test_what_is_saved_has_the_product_in_its_kernels(body, arguments, tmp_path):
+    """W' = W + A·B, in NumPy and in float64; a body without LoRA computes the same with it."""
+    made = body(**arguments)
+    before = {weight.path: ops.convert_to_numpy(weight).astype("float64") for weight in made.weights}
+    choose_trained(made, TrainingSettings(initial_model="a", lora_rank=2))
+    rng, lora = np.random.default_rng(1), {}
+    for weight in made.trainable_weights:
+        if "lora" in weight.path:
+            lora[weight.path] = rng.standard_normal(weight.shape) / 4
+            weight.assign(lora[weight.path].astype("float32"))
+    made.save_weights(tmp_path / "model.weights.h5")
+    plain = type(made).from_config(made.get_config())
+    plain.load_weights(tmp_path / "model.weights.h5")
+    np.testing.assert_allclose(outputs_of(plain), outputs_of(made), atol=2e-5)
+    for weight in plain.weights:
+        layer = weight.path.removesuffix("kernel")
+        product = 0.0
+        if f"{layer}lora_kernel_a" in lora:
+            product = lora[f"{layer}lora_kernel_a"] @ lora[f"{layer}lora_kernel_b"]
+            assert np.abs(product).max() > 0.01
+        np.testing.assert_allclose(ops.convert_to_numpy(weight), before[weight.path] + product, atol=1e-5)
+    assert lora
