@@ -10,6 +10,7 @@ from keras_attn_zoo.support.extras import require, require_backend
 
 if TYPE_CHECKING:
     from keras_attn_zoo.bodies.backbone import TranslationBackbone
+    from keras_attn_zoo.bodies.ensemble_backbone import EnsembleBackbone
     from keras_attn_zoo.bodies.readout import Readout
     from keras_attn_zoo.bodies.rnn_backbone import RNNBackbone
     from keras_attn_zoo.bodies.rnn_decoder import RNNDecoder
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "backbone": ("TranslationBackbone",),
+    "ensemble_backbone": ("EnsembleBackbone",),
     "readout": ("Readout",),
     "rnn_backbone": ("RNNBackbone",),
     "rnn_decoder": ("RNNDecoder",),
