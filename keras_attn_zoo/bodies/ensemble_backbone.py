@@ -97,7 +97,9 @@ class EnsembleBackbone(TranslationBackbone):
     ) -> list[int] | None:
         """Return the rows of some heads; see `TranslationBackbone.rows_of_heads`."""
         if layers is None and heads is not None:
-            raise UserError("the members of an ensemble have heads of their own: leave the heads out, or choose a layer.")
+            raise UserError(
+                "the members of an ensemble have heads of their own: leave the heads out, or choose a layer."
+            )
         return super().rows_of_heads(layers, heads, among)
 
     def split_heads(self, scores: np.ndarray) -> list[np.ndarray]:
@@ -139,7 +141,9 @@ class EnsembleBackbone(TranslationBackbone):
     ) -> tuple[Tensor, Tensor, TensorTree]:
         """Advance all members by one token, given the previous tokens `(rows,)`; see the base class."""
         shared = state.get("by_sentence", [{}] * len(self.members))
-        states = [own | ({"by_sentence": one} if one else {}) for own, one in zip(state["members"], shared, strict=True)]
+        states = [
+            own | ({"by_sentence": one} if one else {}) for own, one in zip(state["members"], shared, strict=True)
+        ]
         steps = [
             member.search_step(token_ids, *parts)
             for member, *parts in zip(self.members, memory, states, constants["members"], strict=True)

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import itertools
 import os
 import sys
 from collections.abc import Iterable
@@ -15,8 +16,8 @@ from keras_attn_zoo.cli.options import (
     add_search_arguments,
 )
 from keras_attn_zoo.cli.parser import Command, Parser, typed
-from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.system import SETTINGS
+from keras_attn_zoo.support.choices import MEANS
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import open_output, shown
 from keras_attn_zoo.support.messages import progress_bar
@@ -27,7 +28,7 @@ WINDOW_BATCHES = 100
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    parser.add_argument("model", help=MODEL)
+    parser.add_argument("model", help=f"{MODEL}; several, one after the other, translate as an ensemble")
     parser.add_argument(
         "sentences",
         nargs="*",
@@ -45,6 +46,12 @@ def add_arguments(parser: Parser) -> None:
         help="translations per sentence; more than 1 are written as NUMBER ||| TEXT ||| SCORE lines (default: 1)",
     )
     parser.add_argument("--scores", action="store_true", help="write the score after each translation")
+    parser.add_argument(
+        "--mean",
+        choices=MEANS,
+        help="how the probabilities of an ensemble are combined: by their arithmetic mean, or by the geometric one, the "
+        f"mean of log-probabilities (default: {MEANS[0]})",
+    )
     add_batch_argument(parser, "translated")
     add_search_arguments(parser)
     add_loading_arguments(parser)
@@ -55,8 +62,11 @@ def run(options: argparse.Namespace) -> None:
     """Translate, and write each window of lines as soon as it is done."""
     from keras_attn_zoo.data.text_files import read_windows
 
+    models, options.sentences = _models_and_sentences(options)
     if options.sentences and options.input is not None:
         raise UserError("received both sentences and --input: give only one.")
+    if options.mean is not None and len(models) < 2:
+        raise UserError("--mean is for an ensemble: give several models before the sentences, or leave it out.")
     if options.n_best > 1 and options.scores:
         raise UserError("--n-best already writes the scores: leave --scores out.")
     windows: Iterable[list[str]]
@@ -66,13 +76,15 @@ def run(options: argparse.Namespace) -> None:
         windows = read_windows("-" if options.input is None else options.input, WINDOW_BATCHES * options.batch_size)
 
     from keras_attn_zoo.devices import current
-    from keras_attn_zoo.runs.loading import load_translator
+    from keras_attn_zoo.runs.loading import load_ensemble, load_translator
 
     _refuse_names(options.sentences)
     devices = current()
-    translator = load_translator(
-        options.model, options.beams, options.length_penalty, options.top_k, options.max_tokens, options.precision
-    )
+    how = options.beams, options.length_penalty, options.top_k, options.max_tokens, options.precision
+    if len(models) > 1:
+        translator = load_ensemble(models, options.mean or MEANS[0], *how)
+    else:
+        translator = load_translator(*models, *how)
     bar = progress_bar("translating") if options.output else contextlib.nullcontext()
     done = 0
     with bar as show, _writer(options.output) as write:
@@ -81,17 +93,29 @@ def run(options: argparse.Namespace) -> None:
             done += len(window)
 
 
-def _refuse_names(sentences):
-    """Raise for the name of a model or a file in place of a sentence: it would be translated."""
+def _models_and_sentences(options):
+    """The models, which come first, and the sentences after them."""
+    count = sum(1 for _ in itertools.takewhile(_names_model, options.sentences))
+    return [options.model, *options.sentences[:count]], options.sentences[count:]
+
+
+def _names_model(text):
+    """Whether an argument names a model: no text of several words does."""
     from keras_attn_zoo.presets.preset_registry import names_preset
 
+    if not text or any(map(str.isspace, text)):
+        return False
+    holds_model = any(os.path.isfile(os.path.join(text, name)) for name in ("config.json", "task.json"))
+    return holds_model or names_preset(text) or text.startswith("hf://")
+
+
+def _refuse_names(sentences):
+    """Raise for the name of a model or a file in place of a sentence: it would be translated."""
     elsewhere = "To translate the word itself, put it in a file, and give that with --input."
     for sentence in sentences:
-        if any(map(str.isspace, sentence)):
-            continue
-        if names_preset(sentence) or RunFolder(sentence).holds_run:
-            raise UserError(f"{shown(sentence)} is a model, and translate takes one, before the sentences. {elsewhere}")
-        if os.path.isfile(sentence):
+        if _names_model(sentence):
+            raise UserError(f"{shown(sentence)} is a model: models come before all sentences. {elsewhere}")
+        if not any(map(str.isspace, sentence)) and os.path.isfile(sentence):
             raise UserError(f"{shown(sentence)} is a file: give it with --input. {elsewhere}")
 
 
@@ -148,6 +172,7 @@ COMMAND = Command(
         "attn-zoo translate runs/bahdanau --input news.de --output news.en --beams 5",
         "cat news.de | attn-zoo translate hf://user/preset > news.en",
         'attn-zoo translate runs/bahdanau --n-best 3 "Guten Morgen."',
+        'attn-zoo translate runs/bahdanau runs/transformer "Guten Morgen."',
     ],
     add_arguments,
     run,

@@ -297,8 +297,7 @@ def shared_preprocessor(preprocessors: Sequence[TranslationPreprocessor | None])
                 )
         if one.truncation != first.truncation:
             raise UserError(
-                f"member {number} of the ensemble cuts long text by {one.truncation}, the first by "
-                f"{first.truncation}: combine models that cut alike."
+                f"member {number} of the ensemble cuts long text otherwise than the first: combine models that cut alike."
             )
     return TranslationPreprocessor(
         first.source_tokenizer,

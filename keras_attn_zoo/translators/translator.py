@@ -143,7 +143,9 @@ class Translator(
         """
         several = isinstance(translators, (list, tuple)) and len(translators) > 1
         if not several or not all(isinstance(one, Translator) for one in translators):
-            raise UserError(f"an ensemble needs a list of two translators or more; received {reprlib.repr(translators)}.")
+            raise UserError(
+                f"an ensemble needs a list of two translators or more; received {reprlib.repr(translators)}."
+            )
         preprocessor = shared_preprocessor([one.preprocessor for one in translators])
         combined = Translator(EnsembleBackbone([one.backbone for one in translators], mean), preprocessor)
         top_ks = [one.search_top_k for one in translators if one.search_top_k is not None]

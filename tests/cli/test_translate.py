@@ -140,11 +140,27 @@ def test_too_many_translations_and_tokens_are_refused_in_the_words_of_the_comman
 def test_names_are_no_sentences(refused, trained, tmp_path):
     (tmp_path / "odd.de").write_text("rot haus")
     for name, what in (
-        ("transformer_tatoeba_de_en", "is a model, and translate takes one"),
-        (trained, "is a model, and translate takes one"),
+        ("transformer_tatoeba_de_en", "is a model: models come before all sentences"),
+        (trained, "is a model: models come before all sentences"),
         (tmp_path / "odd.de", "is a file: give it with --input"),
     ):
         refused(f"{name} {what}", "translate", trained, "rot haus", name)
+
+
+def test_models_before_the_sentences_are_an_ensemble(attn_zoo, refused, trained, translations, tmp_path):
+    """Of a model and its own preset, which translate as it does."""
+    preset = trained / "best"
+    expected = (0, "".join(f"{t}\n" for t in translations), "")
+    assert attn_zoo("translate", trained, preset, *SENTENCES) == expected
+    (tmp_path / "in").write_text("".join(f"{one}\n" for one in SENTENCES))
+    line = ("translate", trained, preset, trained, "--mean", "geometric")
+    assert attn_zoo(*line, "--input", tmp_path / "in", "--beams", 5)[1] == expected[1]
+    # The search is that of the first run, unless it is said.
+    few = attn_zoo("translate", trained, preset, "--beams", 1, *SENTENCES)
+    assert few == attn_zoo("translate", trained, "--beams", 1, *SENTENCES)
+    refused("--mean is for an ensemble", "translate", trained, "--mean", "geometric", *SENTENCES)
+    refused("has other source subwords than the first", "translate", trained, "transformer_tatoeba_de_en", "rot haus")
+    refused("--top-k applies only to latent alignments", "translate", trained, preset, "--top-k", 2, "rot haus")
 
 
 def test_n_best_lines_have_number_text_and_falling_scores(attn_zoo, trained):
