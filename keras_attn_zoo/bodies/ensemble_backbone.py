@@ -64,8 +64,8 @@ class EnsembleBackbone(TranslationBackbone):
         for number, member in enumerate(members[1:], start=2):
             if member.vocabulary_sizes != first:
                 raise UserError(
-                    f"member {number} of the ensemble has vocabularies of other sizes, {_sizes(member)}, than the first, "
-                    f"{_sizes(members[0])}: combine models over the same subwords."
+                    f"member {number} of the ensemble has vocabularies of other sizes, {_sizes(member)}, than the "
+                    f"first, {_sizes(members[0])}: combine models over the same subwords."
                 )
         inputs = translation_inputs()
         super().__init__(inputs=inputs, outputs=_Members(members, mean)(inputs), dtype="float32")

@@ -282,7 +282,7 @@ def shared_preprocessor(preprocessors: Sequence[TranslationPreprocessor | None])
     """Return the preprocessor of an ensemble, from those of its members: it takes what all of them take.
 
     Raises:
-        UserError: a member without a preprocessor; other subwords, or another cut of long text, than those of the first.
+        UserError: a member without a preprocessor; other subwords, or another cut of long text, than the first has.
     """
     known = [one for one in preprocessors if one is not None]
     if len(known) < len(preprocessors):
@@ -297,7 +297,7 @@ def shared_preprocessor(preprocessors: Sequence[TranslationPreprocessor | None])
                 )
         if one.truncation != first.truncation:
             raise UserError(
-                f"member {number} of the ensemble cuts long text otherwise than the first: combine models that cut alike."
+                f"member {number} of the ensemble cuts long text otherwise than the first: combine such as cut alike."
             )
     return TranslationPreprocessor(
         first.source_tokenizer,
