@@ -292,8 +292,8 @@ def shared_preprocessor(preprocessors: Sequence[TranslationPreprocessor | None])
         for side, own, theirs in zip(("source", "target"), first.models, one.models, strict=True):
             if own != theirs:
                 raise UserError(
-                    f"member {number} of the ensemble has other {side} subwords than the first: combine models that "
-                    "were trained with the same."
+                    f"member {number} of the ensemble has other {side} subwords than the first: train both on the same "
+                    "text, with the same vocabulary_size, model_type, joint and truecase."
                 )
         if one.truncation != first.truncation:
             raise UserError(

@@ -7,6 +7,7 @@ from tests.hostile.kill_server import BY_HAND, HUB, MTDATA, PRESET, put_by_hand,
 
 SIZES = ("embedding_dim=8", "hidden_dim=8")
 STEPS = ("sentences_per_batch=32", "bucket_count=1", "epochs=1", "validations_per_epoch=1", "beams=1")
+RESUMED = ["--output", "out.txt", "--beams", "1", "--batch-size", "1", "--resume"]
 SMOKE = ["--out", "new", "--scale", "smoke"]
 RECIPES = (
     ("bahar2020", "", ["transformer-latent-top-6"]),
@@ -71,6 +72,8 @@ def command_lines():
     subwords = [f"text/cased.{one[-2:]}" if one.startswith("text/train") else one for one in SAMPLED]
     return [
         *found,
+        # In several windows.
+        _zoo("translate", "run", "run/best", "--input", "text/many.de", *RESUMED, kind="an ensemble, resumed"),
         _zoo("evaluate", "run", "latent", "--stored", "--baseline", "run", kind="stored"),
         _zoo(*train, *small),
         _zoo(*subwords, "truecase=both", *SIZES, *STEPS, "--resume", kind="subwords"),
