@@ -10,7 +10,6 @@ from keras_attn_zoo.support.extras import require, require_backend
 
 if TYPE_CHECKING:
     from keras_attn_zoo.bodies.backbone import TranslationBackbone
-    from keras_attn_zoo.bodies.ensemble_backbone import EnsembleBackbone
     from keras_attn_zoo.bodies.readout import Readout
     from keras_attn_zoo.bodies.rnn_backbone import RNNBackbone
     from keras_attn_zoo.bodies.rnn_decoder import RNNDecoder
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "backbone": ("TranslationBackbone",),
-    "ensemble_backbone": ("EnsembleBackbone",),
     "readout": ("Readout",),
     "rnn_backbone": ("RNNBackbone",),
     "rnn_decoder": ("RNNDecoder",),

@@ -43,9 +43,10 @@ class EnsembleBackbone(TranslationBackbone):
             no preset of its own.
 
     Example:
-        >>> body = EnsembleBackbone([RNNBackbone(50, 50, hidden_dim=8), TransformerBackbone(50, 50, width=8)])
-        >>> body.attention_heads
-        9
+        >>> from keras_attn_zoo.bodies import RNNBackbone, TransformerBackbone
+        >>> members = RNNBackbone(50, 50, hidden_dim=8), TransformerBackbone(50, 50, width=8, num_heads=2)
+        >>> EnsembleBackbone(members).attention_heads
+        3
 
     Source: Sutskever et al. 2014, section 3.6, which averages probabilities as "arithmetic" does.
     """
@@ -190,9 +191,9 @@ def log_mean(logits: Sequence[Tensor], mean: str) -> Tensor:
     """Return the logarithm of the mean of distributions, given by their logits; the geometric mean is not normalised.
 
     Example:
-        >>> found = log_mean([np.log([[0.9, 0.1]]), np.log([[0.5, 0.5]])], "arithmetic")
-        >>> np.exp(found).round(2)
-        array([[0.7, 0.3]], dtype=float32)
+        >>> found = log_mean([np.log([[0.875, 0.125]]), np.log([[0.625, 0.375]])], "arithmetic")
+        >>> ops.convert_to_numpy(ops.exp(found)).round(2).tolist()
+        [[0.75, 0.25]]
     """
     log_probs = ops.stack([ops.log_softmax(ops.cast(one, "float32"), axis=-1) for one in logits])
     if mean == "geometric":

@@ -49,12 +49,15 @@ def resumable_output(path: PathLike, made_by: Mapping[str, Any]) -> Iterator["Re
     path = Path(path)
     if kind_of(path) not in (None, "file"):
         raise UserError(f"{shown(path)} is no file, and only one can be gone on with: name a file, or do not resume.")
-    try:
-        check_mode(Path(os.path.realpath(path)))
-    except OSError as error:
-        raise write_failed(path, error) from error
+    folder = path.with_name(f"{path.name}.unfinished")
+    if not discards_output():
+        try:
+            check_mode(Path(os.path.realpath(path)))
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise write_failed(path, error) from error
     with locked(path.parent, f".{path.name}.lock"):
-        output = ResumableOutput(path, made_by)
+        output = ResumableOutput(path, folder, made_by)
         try:
             yield output
             if not discards_output():
@@ -70,11 +73,11 @@ class ResumableOutput:
         lines: for how many lines of the text the output is written.
     """
 
-    def __init__(self, path: Path, made_by: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, folder: Path, made_by: Mapping[str, Any]) -> None:
         # As a file of JSON has it: with lists for tuples.
-        self._path, self._made_by = path, json.loads(json.dumps(dict(made_by)))
-        self._folder = path.with_name(f"{path.name}.unfinished")
-        self._written, self._record = self._folder / "output", self._folder / "progress.json"
+        self._made_by = json.loads(json.dumps(dict(made_by)))
+        self._path, self._folder = path, folder
+        self._written, self._record = folder / "output", folder / "progress.json"
         self._sum = hashlib.sha256()
         found = self._read_record()
         self.lines: int = found["lines"] if found else 0
@@ -82,7 +85,6 @@ class ResumableOutput:
         if discards_output():
             return
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
             self._file = self._written.open("ab")
             # What was written after the last record may end within a line.
             self._file.truncate(found["bytes"] if found else 0)
@@ -126,17 +128,18 @@ class ResumableOutput:
         """Put the whole output in its place."""
         with self._written.open("rb") as written, open_output(self._path) as file:
             shutil.copyfileobj(written, file)
-        # First: without it, nothing is gone on with.
         self._record.unlink(missing_ok=True)
-        self._written.unlink()
-        remove_partials(self._folder)
-        with contextlib.suppress(OSError):
-            self._folder.rmdir()
 
     def close(self) -> None:
-        """Close what is written so far."""
-        if not discards_output():
-            self._file.close()
+        """Close what is written so far; without a record of it, remove it."""
+        if discards_output():
+            return
+        self._file.close()
+        if kind_of(self._record) is None:
+            self._written.unlink()
+            remove_partials(self._folder)
+            with contextlib.suppress(OSError):
+                self._folder.rmdir()
 
     def _add(self, lines):
         self._sum.update("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass"))

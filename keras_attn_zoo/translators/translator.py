@@ -138,8 +138,9 @@ class Translator(
                 another cut of long text, than those of the first; another mean.
 
         Example:
-            >>> ensemble = Translator.ensemble([first, second])  # doctest: +SKIP
-            >>> ensemble.translate(["Guten Tag"], n_best=3)  # doctest: +SKIP
+            >>> ensemble = Translator.ensemble([translator, translator], mean="geometric")
+            >>> ensemble.generate(["Guten Tag"]) == translator.generate(["Guten Tag"])
+            True
         """
         several = isinstance(translators, (list, tuple)) and len(translators) > 1
         if not several or not all(isinstance(one, Translator) for one in translators):

@@ -46,6 +46,11 @@ def test_it_goes_on_after_what_was_written_last(out):
         assert not out.exists()
         record = json.loads((out.parent / "out.txt.unfinished" / "progress.json").read_text())
         assert record["lines"] == written
+    # Stopped before anything is done, it leaves nothing.
+    other = out.with_name("other.txt")
+    with pytest.raises(KeyboardInterrupt):
+        upper(other, stop=0)
+    assert {one.name for one in out.parent.iterdir()} == {"out.txt.unfinished"}
     # In other parts too.
     assert upper(out, parts=4) == 1 and whole(out)
     # Begun anew, it takes the place of the other.

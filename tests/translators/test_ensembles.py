@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn_zoo.bodies import EnsembleBackbone
+from keras_attn_zoo.bodies.ensemble_backbone import EnsembleBackbone
 from keras_attn_zoo.data.truncation import Truncation
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
 from keras_attn_zoo.support.errors import UserError
@@ -155,6 +155,8 @@ def test_an_ensemble_takes_what_all_members_take(members):
     members[2].search_top_k = 2
     assert Translator.ensemble(members).search_top_k == 2
     members[2].search_top_k = None
+    one, every = ([best[0].log_prob for best in Translator.ensemble(members).translate(TEXTS, top_k=k)] for k in (1, 0))
+    assert np.abs(np.subtract(one, every)).max() > 1e-3
     ensemble.translate(TEXTS[0])
     with pytest.raises(UserError, match="top_k applies only to latent alignments"):
         ensemble.translate(TEXTS[0], top_k=2)
