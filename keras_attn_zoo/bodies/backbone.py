@@ -1,6 +1,6 @@
 """What the bodies of all translators share: inputs, the projection onto the vocabulary, the steps of a search."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -95,6 +95,11 @@ class TranslationBackbone(
     def can_run_free(self) -> bool:
         """Whether the decoder can be fed its own predictions, by "teacher_forcing_mask"."""
         return self.feeds_itself and self.latent_head is None
+
+    @property
+    def takes_top_k(self) -> bool:
+        """Whether a search can be told how many source positions a latent alignment sums over."""
+        return self.latent_head is not None
 
     @property
     def attention_heads(self) -> int:
@@ -306,8 +311,8 @@ class TranslationBackbone(
         """Return embeddings and outputs of one position, a list of the scores of all layers, and the next state."""
         raise NotImplementedError
 
-    def attention_model(self) -> keras.Model:
-        """Return a functional model from the inputs to the scores of all attention layers, `{place: [scores]}`."""
+    def attention_model(self) -> Callable[[dict[str, Tensor]], dict[str, list[Tensor]]]:
+        """Return a function of the inputs to the scores of all attention layers, `{place: [scores]}`."""
         # Keras has replaced the containers that hold the scores by its own.
         return keras.Model(self.input, {place: list(scores) for place, scores in self.attention_outputs.items()})
 

@@ -2,10 +2,13 @@
 
 import argparse
 import contextlib
+import io
+import itertools
 import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import IO, Any
 
 from keras_attn_zoo.cli.device_options import add_devices_arguments
 from keras_attn_zoo.cli.options import (
@@ -15,11 +18,12 @@ from keras_attn_zoo.cli.options import (
     add_search_arguments,
 )
 from keras_attn_zoo.cli.parser import Command, Parser, typed
-from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.system import SETTINGS
+from keras_attn_zoo.support.choices import MEANS
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import open_output, shown
 from keras_attn_zoo.support.messages import progress_bar
+from keras_attn_zoo.support.resumable_output import resumable_output
 
 # Number of batches that are sorted by length together before translation.
 WINDOW_BATCHES = 100
@@ -27,7 +31,7 @@ WINDOW_BATCHES = 100
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    parser.add_argument("model", help=MODEL)
+    parser.add_argument("model", help=f"{MODEL}; several, one after the other, translate as an ensemble")
     parser.add_argument(
         "sentences",
         nargs="*",
@@ -39,12 +43,24 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="output file (default: standard output)")
     parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on where an earlier call with --resume was stopped; until all is translated, OUTPUT.unfinished holds "
+        "what is done",
+    )
+    parser.add_argument(
         "--n-best",
         type=typed(SETTINGS["Search"]["beams"]),
         default=1,
         help="translations per sentence; more than 1 are written as NUMBER ||| TEXT ||| SCORE lines (default: 1)",
     )
     parser.add_argument("--scores", action="store_true", help="write the score after each translation")
+    parser.add_argument(
+        "--mean",
+        choices=MEANS,
+        help="how the probabilities of an ensemble are combined: by their arithmetic mean, or the geometric one, the "
+        f"mean of log-probabilities (default: {MEANS[0]})",
+    )
     add_batch_argument(parser, "translated")
     add_search_arguments(parser)
     add_loading_arguments(parser)
@@ -55,8 +71,13 @@ def run(options: argparse.Namespace) -> None:
     """Translate, and write each window of lines as soon as it is done."""
     from keras_attn_zoo.data.text_files import read_windows
 
+    models, options.sentences = _models_and_sentences(options)
     if options.sentences and options.input is not None:
         raise UserError("received both sentences and --input: give only one.")
+    if options.mean is not None and len(models) < 2:
+        raise UserError("--mean is for an ensemble: give several models before the sentences, or leave it out.")
+    if options.resume and options.output is None:
+        raise UserError("--resume goes on with a file: name it by --output.")
     if options.n_best > 1 and options.scores:
         raise UserError("--n-best already writes the scores: leave --scores out.")
     windows: Iterable[list[str]]
@@ -66,36 +87,50 @@ def run(options: argparse.Namespace) -> None:
         windows = read_windows("-" if options.input is None else options.input, WINDOW_BATCHES * options.batch_size)
 
     from keras_attn_zoo.devices import current
-    from keras_attn_zoo.runs.loading import load_translator
+    from keras_attn_zoo.runs.loading import load_ensemble, load_translator
 
     _refuse_names(options.sentences)
     devices = current()
-    translator = load_translator(
-        options.model, options.beams, options.length_penalty, options.top_k, options.max_tokens, options.precision
-    )
+    how = options.beams, options.length_penalty, options.top_k, options.max_tokens, options.precision
+    if len(models) > 1:
+        translator = load_ensemble(models, options.mean or MEANS[0], *how)
+    else:
+        translator = load_translator(options.model, *how)
     bar = progress_bar("translating") if options.output else contextlib.nullcontext()
-    done = 0
-    with bar as show, _writer(options.output) as write:
+    with bar as show, _output(options, translator) as output:
+        done, windows = output.lines, output.rest(windows)
         for window in windows if devices is None else devices.from_leader(windows):
-            _translate_window(translator, window, done, options, write, show)
+            _translate_window(translator, window, done, options, output.append, show)
             done += len(window)
+
+
+def _models_and_sentences(options):
+    """The models, which come first, and the sentences after them."""
+    count = sum(1 for _ in itertools.takewhile(_names_model, options.sentences))
+    return [options.model, *options.sentences[:count]], options.sentences[count:]
+
+
+def _names_model(text):
+    """Whether an argument names a model: no text of several words does."""
+    from keras_attn_zoo.presets.preset_registry import names_preset
+
+    if not text or any(map(str.isspace, text)):
+        return False
+    holds_model = any(os.path.isfile(os.path.join(text, name)) for name in ("config.json", "task.json"))
+    return holds_model or names_preset(text) or text.startswith("hf://")
 
 
 def _refuse_names(sentences):
     """Raise for the name of a model or a file in place of a sentence: it would be translated."""
-    from keras_attn_zoo.presets.preset_registry import names_preset
-
     elsewhere = "To translate the word itself, put it in a file, and give that with --input."
     for sentence in sentences:
-        if any(map(str.isspace, sentence)):
-            continue
-        if names_preset(sentence) or RunFolder(sentence).holds_run:
-            raise UserError(f"{shown(sentence)} is a model, and translate takes one, before the sentences. {elsewhere}")
-        if os.path.isfile(sentence):
+        if _names_model(sentence):
+            raise UserError(f"{shown(sentence)} is a model: models come before all sentences. {elsewhere}")
+        if not any(map(str.isspace, sentence)) and os.path.isfile(sentence):
             raise UserError(f"{shown(sentence)} is a file: give it with --input. {elsewhere}")
 
 
-def _translate_window(translator, window, before, options, write, show):
+def _translate_window(translator, window, before, options, append, show):
     """Translate the lines after the first `before` ones, and write their translations."""
     from keras_attn_zoo.translators.preprocessor import SentenceTooLong
 
@@ -111,15 +146,16 @@ def _translate_window(translator, window, before, options, write, show):
     except SentenceTooLong as error:
         i = numbers[error.number - 1]
         what = "sentence" if options.sentences else "line"
-        if i and not (options.sentences or options.output):
-            # In a stream, the lines before it are still translated.
-            _translate_window(translator, window[:i], before, options, write, show)
+        if i and not options.sentences and (options.resume or not options.output):
+            # In a stream, or what is gone on with, the lines before it are still translated.
+            _translate_window(translator, window[:i], before, options, append, show)
         raise SentenceTooLong(before + i + 1, error.tokens, error.limit, what, error.most) from None
     # The translation of an empty line is empty and certain, so that every line has the same columns.
     best = [[("", 0.0)] for _ in window]
     for i, hypotheses in zip(numbers, found, strict=True):
         best[i] = [(one.text, one.score) for one in hypotheses]
-    write("".join(f"{_line(before + i, *one, options)}\n" for i, group in enumerate(best) for one in group))
+    lines = (_line(before + i, *one, options) for i, group in enumerate(best) for one in group)
+    append("".join(f"{line}\n" for line in lines), window)
 
 
 def _line(number, text, score, options):
@@ -128,16 +164,49 @@ def _line(number, text, score, options):
     return f"{text}\t{score:.4f}" if options.scores else text
 
 
+class _Output:
+    """Lines that are written at once; what `resumable_output` opens is used in the same way."""
+
+    lines = 0
+
+    def __init__(self, file: IO[Any]) -> None:
+        self._file = file
+
+    def rest(self, windows: Iterable[list[str]]) -> Iterable[list[str]]:
+        """Return all lines of the text."""
+        return windows
+
+    def append(self, text: str, lines: list[str]) -> None:
+        """Write what was made of some lines."""
+        self._file.write(text if isinstance(self._file, io.TextIOBase) else text.encode())
+        self._file.flush()
+
+
 @contextlib.contextmanager
-def _writer(path):
-    """Yield a function that writes text at once: to standard output, or to a file that ends up whole or absent."""
-    with contextlib.nullcontext(sys.stdout) if path is None else open_output(path) as file:
+def _output(options, translator):
+    """Open standard output, or a file that ends up whole or absent, or goes on growing with `--resume`."""
+    if options.resume:
+        with resumable_output(options.output, _made_by(options, translator)) as output:
+            yield output
+        return
+    with contextlib.nullcontext(sys.stdout) if options.output is None else open_output(options.output) as file:
+        yield _Output(file)
 
-        def write(text):
-            file.write(text if path is None else text.encode())
-            file.flush()
 
-        yield write
+def _made_by(options, translator):
+    """What translations depend on beside the text, by name."""
+    from keras_attn_zoo.presets.saving import weights_checksum
+
+    preprocessor, sampler = translator.preprocessor, translator.sampler
+    return {
+        **{name: getattr(options, name) for name in ("n_best", "scores", "mean", "precision")},
+        "weights": weights_checksum(translator.backbone),
+        "subwords": preprocessor.models,
+        "max_tokens": [preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length],
+        "sampler": type(sampler).__name__,
+        **sampler.get_config(),
+        "search_top_k": translator.search_top_k,
+    }
 
 
 COMMAND = Command(
@@ -147,7 +216,9 @@ COMMAND = Command(
         'attn-zoo translate runs/bahdanau "Guten Morgen." "Wie geht es dir?"',
         "attn-zoo translate runs/bahdanau --input news.de --output news.en --beams 5",
         "cat news.de | attn-zoo translate hf://user/preset > news.en",
+        "attn-zoo translate runs/bahdanau --input train.de --output distilled.en --resume",
         'attn-zoo translate runs/bahdanau --n-best 3 "Guten Morgen."',
+        'attn-zoo translate runs/bahdanau runs/transformer "Guten Morgen."',
     ],
     add_arguments,
     run,

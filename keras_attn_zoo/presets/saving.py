@@ -1,6 +1,7 @@
 """Saving and loading presets: whole, unchanged, and with parts that fit together."""
 
 import contextlib
+import hashlib
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -249,11 +250,27 @@ def _foreign_config(preset):
 def check_finite(model: keras.Model, consequence: str) -> None:
     """Raise a `UserError` that names the weight if one of a model is NaN or infinite."""
     for weight in model.weights:
-        values = ops.convert_to_numpy(ops.cast(weight, "float32") if weight.dtype == "bfloat16" else weight)
-        if not np.isfinite(values).all():
+        if not np.isfinite(_values(weight)).all():
             raise UserError(
                 f"the weight {weight.path} is not finite, so its output would be meaningless: {consequence}."
             )
+
+
+def weights_checksum(model: keras.Model) -> str:
+    """Return twelve hexadecimal digits of the SHA-256 of all weights of a model, whatever they are called.
+
+    Example:
+        >>> weights_checksum(keras.Sequential([keras.layers.Dense(1)]))
+        'e3b0c44298fc'
+    """
+    digest = hashlib.sha256()
+    for weight in model.weights:
+        digest.update(_values(weight).tobytes())
+    return digest.hexdigest()[:12]
+
+
+def _values(weight):
+    return ops.convert_to_numpy(ops.cast(weight, "float32") if weight.dtype == "bfloat16" else weight)
 
 
 def check_vocabulary_sizes(backbone: Any, preprocessor: Any) -> None:

@@ -1,6 +1,5 @@
-"""Load the translator of a run folder or of a preset, ready to search."""
+"""Load the translator of a run folder or of a preset, or an ensemble of several, ready to search."""
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,11 +12,11 @@ from keras_attn_zoo.runs.precision import policy, resolve
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.settings import SearchSettings
 from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.support.choices import MEANS
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, kind_of, shown
 from keras_attn_zoo.support.setting_types import shown_value
 from keras_attn_zoo.translators import Translator
-from keras_attn_zoo.translators.search import sampler_of
 
 
 def load_translator(
@@ -55,15 +54,48 @@ def load_translator(
         check_own_preset(run)
         check_own_subwords(run, translator.preprocessor.models)
     given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
-    kept = translator.search_settings
-    search = run.system().search if run.holds_run else SearchSettings(**{name: kept[name] for name in given})
-    # Creating the settings anew checks them.
-    search = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
-    sampler = sampler_of({**kept, **{name: getattr(search, name) for name in given}})
-    translator.compile(sampler=sampler, search_top_k=search.search_top_k)
+    if run.holds_run:
+        own = run.system().search
+        translator.search_settings = {**translator.search_settings, **{name: getattr(own, name) for name in given}}
+    _set_search(translator, given)
     if max_tokens is not None:
         translator.set_max_tokens(max_tokens)
     return translator
+
+
+def load_ensemble(
+    paths: Sequence[PathLike],
+    mean: str = MEANS[0],
+    beams: int | None = None,
+    length_penalty: float | None = None,
+    search_top_k: int | None = None,
+    max_tokens: int | None = None,
+    precision: str = "float32",
+) -> Translator:
+    """Load several translators as one; see `Translator.ensemble`.
+
+    Args:
+        paths: two or more of what `load_translator` takes.
+        mean: how their probabilities are combined.
+        beams, length_penalty, search_top_k, max_tokens, precision: see `load_translator`; by default, the search is
+            that of the first.
+
+    Raises:
+        UserError: see `load_translator` and `Translator.ensemble`.
+    """
+    translator = Translator.ensemble([load_translator(path, precision=precision) for path in paths], mean)
+    _set_search(translator, {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k})
+    if max_tokens is not None:
+        translator.set_max_tokens(max_tokens)
+    return translator
+
+
+def _set_search(translator, given):
+    """Change those settings of a search that are given, which are not None."""
+    kept = translator.search_settings
+    # Creating the settings checks them.
+    search = SearchSettings(**{name: kept[name] if value is None else value for name, value in given.items()})
+    translator.search_settings = {**kept, **{name: getattr(search, name) for name in given}}
 
 
 def _from_preset(preset, precision):

@@ -16,6 +16,8 @@ TOP_K_GRADIENTS = ("straight_through", "selected")
 # Where the layer norm stands in a sublayer of a Transformer.
 NORMALIZATIONS = ("post", "pre")
 ACTIVATIONS = ("relu", "silu", "gelu", "tanh")
+# Of the probabilities that the members of an ensemble give a token.
+MEANS = ("arithmetic", "geometric")
 POSITIONS = ("sine", "halved_sine", "learned", "none")
 # Bounds of a beam search: its beams, and the exponent of its length penalty.
 MOST_BEAMS, HIGHEST_PENALTY = 1000, 10

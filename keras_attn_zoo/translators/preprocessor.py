@@ -278,6 +278,36 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         return cls(**config)
 
 
+def shared_preprocessor(preprocessors: Sequence[TranslationPreprocessor | None]) -> TranslationPreprocessor:
+    """Return the preprocessor of an ensemble, from those of its members: it takes what all of them take.
+
+    Raises:
+        UserError: a member without a preprocessor; other subwords, or another cut of long text, than the first has.
+    """
+    known = [one for one in preprocessors if one is not None]
+    if len(known) < len(preprocessors):
+        raise UserError("a member of the ensemble has no preprocessor, whose subwords are compared: give it one.")
+    first, *others = known
+    for number, one in enumerate(others, start=2):
+        for side, own, theirs in zip(("source", "target"), first.models, one.models, strict=True):
+            if own != theirs:
+                raise UserError(
+                    f"member {number} of the ensemble has other {side} subwords than the first: train both on the same "
+                    "text, with the same vocabulary_size, model_type, joint and truecase."
+                )
+        if one.truncation != first.truncation:
+            raise UserError(
+                f"member {number} of the ensemble cuts long text otherwise than the first: combine such as cut alike."
+            )
+    return TranslationPreprocessor(
+        first.source_tokenizer,
+        first.tokenizer,
+        encoder_sequence_length=min(one.encoder_sequence_length for one in known),
+        decoder_sequence_length=min(one.decoder_sequence_length for one in known),
+        truncation=first.truncation,
+    )
+
+
 def check_texts(texts: Sequence[str], name: str) -> list[str]:
     """Return a list of strings from a list, a tuple or an array; raise on anything else, including a single string."""
     if isinstance(texts, np.ndarray):

@@ -93,7 +93,7 @@ class TextMethods:
             return
         if type(top_k) is not int or top_k < 0:
             raise UserError(f"{name} must be an integer, 0 for all positions; received {top_k!r}.")
-        if self.backbone.latent_head is None:
+        if not self.backbone.takes_top_k:
             text = f"applies only to latent alignments, and this model has none: leave it out; received {top_k}."
             raise UserError(f"{name} {text}", f"--top-k {text}")
 

@@ -12,6 +12,7 @@ import keras_hub
 import numpy as np
 
 from keras_attn_zoo.bodies.backbone import TranslationBackbone
+from keras_attn_zoo.bodies.ensemble_backbone import EnsembleBackbone
 from keras_attn_zoo.bodies.rnn_backbone import RNNBackbone
 from keras_attn_zoo.data.shapes import row_batches
 from keras_attn_zoo.decoding import BeamSearch
@@ -20,7 +21,7 @@ from keras_attn_zoo.presets.quantization import Quantization
 from keras_attn_zoo.presets.saving import PresetLoading, check_vocabulary_sizes
 from keras_attn_zoo.presets.weight_storage import readable_shapes
 from keras_attn_zoo.runtime.compiled_functions import Programs
-from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS
+from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MEANS, MOST_BEAMS
 from keras_attn_zoo.support.errors import UserError, check_arguments
 from keras_attn_zoo.support.files import PathLike, shown
 from keras_attn_zoo.support.types import Config, Tensor
@@ -30,7 +31,7 @@ from keras_attn_zoo.translators.compile_settings import CompileSettings
 from keras_attn_zoo.translators.exploration import Exploration
 from keras_attn_zoo.translators.input_forms import ids_for_search, joined, source_batches
 from keras_attn_zoo.translators.keras_methods import KerasMethods
-from keras_attn_zoo.translators.preprocessor import TranslationPreprocessor
+from keras_attn_zoo.translators.preprocessor import TranslationPreprocessor, shared_preprocessor
 from keras_attn_zoo.translators.search import (
     are_search_settings,
     may_retry_at_full_length,
@@ -114,6 +115,43 @@ class Translator(
         super().__init__(inputs=inputs, outputs=backbone(inputs, logits=True), **kwargs)
         if search_settings is not None:
             self.search_settings = search_settings
+
+    @staticmethod
+    def ensemble(translators: Sequence["Translator"], mean: str = MEANS[0]) -> "Translator":
+        """Combine translators over the same subwords: at each step of a search, their probabilities are averaged.
+
+        Use it for better translations than those of any of them, in the time of all together: of runs with several
+        seeds, or of several kinds of systems. See `EnsembleBackbone` for the equations.
+
+        Args:
+            translators: two or more, of any bodies and precisions. They are not copied: what changes their weights
+                changes the ensemble.
+            mean: "arithmetic", or "geometric", the mean of log-probabilities.
+
+        Returns:
+            A translator that searches as the first of them, with the first "search_top_k" that one has. It takes as
+            long sentences as all of them take. Its attention has the heads of all, one after the other, which
+            `backbone.split_heads` parts.
+
+        Raises:
+            UserError: fewer than two, or anything else than translators with their preprocessors; other subwords, or
+                another cut of long text, than those of the first; another mean.
+
+        Example:
+            >>> ensemble = Translator.ensemble([translator, translator], mean="geometric")
+            >>> ensemble.generate(["Guten Tag"]) == translator.generate(["Guten Tag"])
+            True
+        """
+        several = isinstance(translators, (list, tuple)) and len(translators) > 1
+        if not several or not all(isinstance(one, Translator) for one in translators):
+            raise UserError(
+                f"an ensemble needs a list of two translators or more; received {reprlib.repr(translators)}."
+            )
+        preprocessor = shared_preprocessor([one.preprocessor for one in translators])
+        combined = Translator(EnsembleBackbone([one.backbone for one in translators], mean), preprocessor)
+        top_ks = [one.search_top_k for one in translators if one.search_top_k is not None]
+        combined.compile(sampler=translators[0].sampler, search_top_k=top_ks[0] if top_ks else None)
+        return combined
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""

@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from keras_attn_zoo.cli import translate
+from tests import tiny
 from tests.cli.conftest import SENTENCES
 
 
@@ -140,11 +141,73 @@ def test_too_many_translations_and_tokens_are_refused_in_the_words_of_the_comman
 def test_names_are_no_sentences(refused, trained, tmp_path):
     (tmp_path / "odd.de").write_text("rot haus")
     for name, what in (
-        ("transformer_tatoeba_de_en", "is a model, and translate takes one"),
-        (trained, "is a model, and translate takes one"),
+        ("transformer_tatoeba_de_en", "is a model: models come before all sentences"),
+        (trained, "is a model: models come before all sentences"),
         (tmp_path / "odd.de", "is a file: give it with --input"),
     ):
         refused(f"{name} {what}", "translate", trained, "rot haus", name)
+
+
+def test_models_before_the_sentences_are_an_ensemble(attn_zoo, refused, trained, translations, tmp_path):
+    """Of a model and its own preset, which translate as it does."""
+    preset = trained / "best"
+    expected = (0, "".join(f"{t}\n" for t in translations), "")
+    assert attn_zoo("translate", trained, preset, *SENTENCES) == expected
+    (tmp_path / "in").write_text("".join(f"{one}\n" for one in SENTENCES))
+    line = ("translate", trained, preset, trained, "--mean", "geometric")
+    assert attn_zoo(*line, "--input", tmp_path / "in", "--beams", 5)[1] == expected[1]
+    # The search is that of the first run, unless it is said.
+    few = attn_zoo("translate", trained, preset, "--beams", 1, *SENTENCES)
+    assert few == attn_zoo("translate", trained, "--beams", 1, *SENTENCES)
+    refused("--mean is for an ensemble", "translate", trained, "--mean", "geometric", *SENTENCES)
+    tiny.translator().save_to_preset(tmp_path / "other")
+    refused("member 2 of the ensemble has other source subwords", "translate", trained, tmp_path / "other", "rot haus")
+    refused("--top-k applies only to latent alignments", "translate", trained, preset, "--top-k", 2, "rot haus")
+
+
+@pytest.mark.parametrize("form", [(), ("--n-best", "2"), ("--scores",)], ids=["plain", "n-best", "scores"])
+def test_a_stopped_translation_goes_on(attn_zoo, trained, tmp_path, monkeypatch, form):
+    """In windows of one line each, a file is what a single call writes, and the lines before the stop stay."""
+    (tmp_path / "in").write_text("".join(f"{one}\n" for one in (*SENTENCES, "", *SENTENCES)))
+    line = ("translate", trained, "--input", tmp_path / "in", *form, "--output")
+    assert attn_zoo(*line, tmp_path / "whole")[0] == 0
+    monkeypatch.setattr(translate, "WINDOW_BATCHES", 1)
+    translate_window, calls = translate._translate_window, []
+
+    def stops(*arguments):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        translate_window(*arguments)
+
+    monkeypatch.setattr(translate, "_translate_window", stops)
+    status, _, _ = attn_zoo(*line, tmp_path / "out", "--resume", "--batch-size", 1)
+    assert status == 130 and not (tmp_path / "out").exists()
+    assert attn_zoo(*line, tmp_path / "out", "--resume", "--batch-size", 2)[0] == 0
+    # One of two lines that were left in their window, then two, then one.
+    assert len(calls) == 3 + 3
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert {one.name for one in tmp_path.iterdir()} == {"in", "whole", "out"}
+
+
+def test_what_a_stopped_translation_was_made_by_is_compared(attn_zoo, refused, trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(translate, "WINDOW_BATCHES", 1)
+    (tmp_path / "in").write_text(f"{SENTENCES[0]}\n{'haus ' * 60}\n{SENTENCES[1]}\n")
+    line = ("translate", trained, "--input", tmp_path / "in", "--output", tmp_path / "out", "--resume", "--batch-size")
+    # A line that cannot be translated ends it too.
+    status, _, error = attn_zoo(*line, 2)
+    assert status == 2 and "line 2 has 61 tokens" in error and not (tmp_path / "out").exists()
+    for more, said in (
+        (("--beams", 4), "was begun with num_beams="),
+        (("--precision", "bfloat16"), "was begun with precision=float32, not bfloat16"),
+        (("--n-best", 2), "was begun with n_best=1, not 2"),
+    ):
+        refused(said, *line, 2, *more)
+    refused("was begun with mean=None, not geometric", line[0], trained, *line[1:], 2, "--mean", "geometric")
+    # What comes after it may be corrected.
+    (tmp_path / "in").write_text(f"{SENTENCES[0]}\n{SENTENCES[2]}\n{SENTENCES[1]}\n")
+    assert attn_zoo(*line, 2)[0] == 0 and len((tmp_path / "out").read_text().splitlines()) == 3
+    refused("--resume goes on with a file: name it by --output", "translate", trained, "--resume", "rot haus")
 
 
 def test_n_best_lines_have_number_text_and_falling_scores(attn_zoo, trained):

@@ -40,6 +40,8 @@ COMMANDS = {
         ["translate", "run", "rot haus"],
         ["translate", "latent", "rot haus", "--top-k", "2"],
         ["translate", "run/best", "--input", "text/test.de", "--output", "out.txt"],
+        ["translate", "run", "run/best", "rot haus", "--mean", "geometric"],
+        ["translate", "run", "--input", "text/test.de", "--output", "out.txt", "--resume"],
     ],
     ("evaluate",): [
         ["evaluate", "run", "--test", "text/test.de", "text/test.en", "--name", "other"],

@@ -8,6 +8,7 @@ from tests.hostile.kill_server import BY_HAND, HUB, MTDATA, PRESET, put_by_hand,
 SIZES = ("embedding_dim=8", "hidden_dim=8")
 STEPS = ("sentences_per_batch=32", "bucket_count=1", "epochs=1", "validations_per_epoch=1", "beams=1")
 AVERAGED = ("average=2", "keep_best=1", "ema_momentum=0.9")
+RESUMED = ["--output", "out.txt", "--beams", "1", "--batch-size", "1", "--resume"]
 SMOKE = ["--out", "new", "--scale", "smoke"]
 RECIPES = (
     ("bahar2020", "", ["transformer-latent-top-6"]),
@@ -72,6 +73,8 @@ def command_lines():
     subwords = [f"text/cased.{one[-2:]}" if one.startswith("text/train") else one for one in SAMPLED]
     return [
         *found,
+        # In several windows.
+        _zoo("translate", "run", "run/best", "--input", "text/many.de", *RESUMED, kind="an ensemble, resumed"),
         _zoo("evaluate", "run", "latent", "--stored", "--baseline", "run", kind="stored"),
         _zoo(*train, *small),
         _zoo(*train, *small, "validations_per_epoch=3", *AVERAGED, kind="averages"),
