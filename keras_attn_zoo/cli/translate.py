@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Iterable
@@ -15,12 +16,21 @@ from keras_attn_zoo.cli.options import (
     add_search_arguments,
 )
 from keras_attn_zoo.cli.parser import Command, Parser, typed
+from keras_attn_zoo.cli.search_options import (
+    add_strategy_arguments,
+    check_strategy_options,
+    load_arguments,
+    of_lines,
+    read_constraints,
+    sampler_from_options,
+)
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import open_output, shown
 from keras_attn_zoo.support.messages import progress_bar
 
+_LOG = logging.getLogger(__name__)
 # Number of batches that are sorted by length together before translation.
 WINDOW_BATCHES = 100
 
@@ -47,6 +57,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--scores", action="store_true", help="write the score after each translation")
     add_batch_argument(parser, "translated")
     add_search_arguments(parser)
+    add_strategy_arguments(parser)
     add_loading_arguments(parser)
     add_devices_arguments(parser)
 
@@ -57,6 +68,7 @@ def run(options: argparse.Namespace) -> None:
 
     if options.sentences and options.input is not None:
         raise UserError("received both sentences and --input: give only one.")
+    check_strategy_options(options)
     if options.n_best > 1 and options.scores:
         raise UserError("--n-best already writes the scores: leave --scores out.")
     windows: Iterable[list[str]]
@@ -70,14 +82,31 @@ def run(options: argparse.Namespace) -> None:
 
     _refuse_names(options.sentences)
     devices = current()
-    translator = load_translator(
-        options.model, options.beams, options.length_penalty, options.top_k, options.max_tokens, options.precision
-    )
+    constraints = read_constraints(options)
+    settings = options.beams, options.length_penalty, options.top_k, options.max_tokens, options.precision
+    translator = load_translator(options.model, *settings, **load_arguments(options))
+    sampler = sampler_from_options(options, translator)
+    # All lines at once, before any is translated.
+    lines = len(constraints.prefixes or ()) or (len(constraints.required) if options.require_file else 1)
+    constraints.encode(translator.preprocessor.tokenizer, lines, translator.preprocessor.decoder_sequence_length)
+
+    def translate(sentences, numbers, progress):
+        return translator.translate(
+            sentences,
+            n_best=options.n_best,
+            batch_size=options.batch_size,
+            progress=progress,
+            sampler=sampler,
+            constraints=of_lines(constraints, numbers, options),
+            mbr=options.mbr,
+            replace_unknown=options.replace_unknown,
+        )
+
     bar = progress_bar("translating") if options.output else contextlib.nullcontext()
     done = 0
     with bar as show, _writer(options.output) as write:
         for window in windows if devices is None else devices.from_leader(windows):
-            _translate_window(translator, window, done, options, write, show)
+            _translate_window(translate, window, done, options, write, show)
             done += len(window)
 
 
@@ -95,30 +124,29 @@ def _refuse_names(sentences):
             raise UserError(f"{shown(sentence)} is a file: give it with --input. {elsewhere}")
 
 
-def _translate_window(translator, window, before, options, write, show):
+def _translate_window(translate, window, before, options, write, show):
     """Translate the lines after the first `before` ones, and write their translations."""
     from keras_attn_zoo.translators.preprocessor import SentenceTooLong
 
     # Empty lines stay empty, so that input and output correspond line by line.
     numbers = [i for i, sentence in enumerate(window) if sentence.strip()]
     try:
-        found = translator.translate(
-            [window[i] for i in numbers],
-            n_best=options.n_best,
-            batch_size=options.batch_size,
-            progress=show and (lambda done: show(before + done)),
-        )
+        progress = show and (lambda done: show(before + done))
+        found = translate([window[i] for i in numbers], [before + i for i in numbers], progress)
     except SentenceTooLong as error:
         i = numbers[error.number - 1]
         what = "sentence" if options.sentences else "line"
         if i and not (options.sentences or options.output):
             # In a stream, the lines before it are still translated.
-            _translate_window(translator, window[:i], before, options, write, show)
+            _translate_window(translate, window[:i], before, options, write, show)
         raise SentenceTooLong(before + i + 1, error.tokens, error.limit, what, error.most) from None
     # The translation of an empty line is empty and certain, so that every line has the same columns.
     best = [[("", 0.0)] for _ in window]
     for i, hypotheses in zip(numbers, found, strict=True):
-        best[i] = [(one.text, one.score) for one in hypotheses]
+        if hypotheses:
+            best[i] = [(one.text, one.score) for one in hypotheses]
+        else:
+            _LOG.warning("line %d: no translation was found that meets the constraints", before + i + 1)
     write("".join(f"{_line(before + i, *one, options)}\n" for i, group in enumerate(best) for one in group))
 
 
@@ -148,6 +176,8 @@ COMMAND = Command(
         "attn-zoo translate runs/bahdanau --input news.de --output news.en --beams 5",
         "cat news.de | attn-zoo translate hf://user/preset > news.en",
         'attn-zoo translate runs/bahdanau --n-best 3 "Guten Morgen."',
+        "attn-zoo translate runs/bahdanau --input news.de --strategy sampling --mbr chrf",
+        'attn-zoo translate runs/bahdanau --forbid good --require morning "Guten Morgen."',
     ],
     add_arguments,
     run,

@@ -32,22 +32,21 @@ def length_penalty(length: float | Tensor, alpha: float) -> float | Tensor:
     return ((5.0 + length) / 6.0) ** alpha
 
 
-def coverage_penalty(coverage: Tensor, mask: Tensor, beta: float) -> Tensor:
+def coverage_penalty(coverage: Tensor, beta: float) -> Tensor:
     """Return cp = β Σ_j log(min(Σ_i α_ij, 1)), which is added to a score: source words left out lower it.
 
     Args:
-        coverage: Σ_i α_ij, what the positions of a translation attend to each source position, `(rows, source)`.
-        mask: which source positions are real, `(rows, source)`.
+        coverage: Σ_i α_ij, what the positions of a translation attend to each source position, `(rows, source)`; 1 for
+            padding.
         beta: β; 0 for no penalty.
 
     Example:
-        >>> round(float(coverage_penalty(np.array([[1.5, 0.5, 0.0]]), np.array([[True, True, False]]), 0.2)[0]), 4)
+        >>> round(float(coverage_penalty(np.array([[1.5, 0.5, 1.0]]), 0.2)[0]), 4)
         -0.1386
 
     Source: Wu et al. 2016, equation 14.
     """
-    logarithms = ops.log(ops.clip(coverage, _LEAST_COVERAGE, 1.0))
-    return beta * ops.sum(ops.where(mask, logarithms, 0.0), axis=-1)
+    return beta * ops.sum(ops.log(ops.clip(coverage, _LEAST_COVERAGE, 1.0)), axis=-1)
 
 
 def stops_at(token_ids: Tensor, stop_token_ids: Sequence[int] | None, given: Tensor) -> Tensor:
@@ -92,6 +91,10 @@ class Step:
         """Return the tokens of the position, `(batch, beams)`, which mean something where they are forced."""
         return self.tokens[:, :, self.index]
 
+    def of_candidates(self) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return lengths and bonus for all continuations of a hypothesis, `(batch, beams, 1)`."""
+        return self.lengths[..., None], tree.map_structure(lambda x: x[..., None], self.bonus)
+
     def beams(self, first: int, count: int) -> "Step":
         """Return some of the hypotheses of every sentence."""
         names = ("logits", "tokens", "forced", "finished", "log_probs", "lengths", "bonus")
@@ -125,9 +128,10 @@ class BeamSearch(keras_hub.samplers.Sampler):
     where n includes the end token, which belongs to y unless y is cut at the
     maximum length, and α_ij is the attention of position i to source position j. A
     finished hypothesis keeps its score and its place until `num_beams` others beat
-    it. With as many beams as there are hypotheses, the search is exhaustive. It ends when all hypotheses kept are finished, or when no
-    other can still beat those asked for: an unfinished one's log-probability only
-    falls, so its score will never be above that with the longest length.
+    it. With as many beams as there are hypotheses, the search is exhaustive. It ends
+    when all hypotheses kept are finished, or when no other can still beat those asked
+    for: an unfinished one's log-probability only falls, so its score will never be
+    above that with the longest length and complete coverage.
 
     Args:
         num_beams: number of hypotheses kept; 1 is greedy search.
@@ -386,7 +390,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
         steps = ops.reshape(steps, (-1, beams, width))
         chosen = ops.reshape(chosen, (-1, beams * width))
         candidates = ops.maximum(step.log_probs[..., None] + steps, IMPOSSIBLE)
-        scores = self.scored(candidates, step.lengths[..., None], tree.map_structure(lambda x: x[..., None], step.bonus))
+        scores = self.scored(candidates, *step.of_candidates())
         scores, best = ops.top_k(ops.reshape(scores, (-1, beams * width)), k=min(count, beams * width))
         best = ops.cast(best, "int32")
         log_probs = ops.take_along_axis(ops.reshape(candidates, (-1, beams * width)), best, axis=1)
@@ -424,7 +428,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
         return *rows, log_probs
 
     def first_log_probs(self) -> list[float]:
-        """Return those of the hypotheses of a sentence before the first position: as they are alike, one is possible."""
+        """Return those of a sentence's hypotheses before the first position: one is possible, as they are alike."""
         return [0.0] + [IMPOSSIBLE] * (self.rows - 1)
 
     def best_of_step(

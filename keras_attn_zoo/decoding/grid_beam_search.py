@@ -96,7 +96,8 @@ class GridBeamSearch(BeamSearch):
         free = ops.logical_not(ops.logical_or(forced, frozen))[:, None]
         costs = ops.take_along_axis(allowed, ops.maximum(more, 0), axis=1)
         costs = costs - ops.logsumexp(logits / self.temperature, axis=-1, keepdims=True)
-        steps = ops.concatenate([steps, ops.where(ops.logical_and(free, _is_new(more, ids)), costs, IMPOSSIBLE)], axis=1)
+        costs = ops.where(ops.logical_and(free, _is_new(more, ids)), costs, IMPOSSIBLE)
+        steps = ops.concatenate([steps, costs], axis=1)
         ids = ops.concatenate([ids, ops.maximum(more, 0)], axis=1)
 
         left = ops.where(frozen[:, None], 0, progress.left_after(ids))
@@ -104,7 +105,7 @@ class GridBeamSearch(BeamSearch):
         steps = ops.where(ops.logical_and(ends, left > 0), IMPOSSIBLE, steps)
         steps = ops.reshape(steps, (batch, beams, -1))
         candidates = ops.maximum(step.log_probs[..., None] + steps, IMPOSSIBLE)
-        scores = self.scored(candidates, step.lengths[..., None], tree.map_structure(lambda x: x[..., None], step.bonus))
+        scores = self.scored(candidates, *step.of_candidates())
 
         scores, candidates, left, ids = (ops.reshape(x, (batch, -1)) for x in (scores, candidates, left, ids))
         banks = ops.arange(1 + self.phrase_tokens, dtype="int32")[None, :, None]
@@ -135,7 +136,7 @@ def phrase_rows(phrases: Sequence[Sequence[Sequence[int]]]) -> np.ndarray:
     longest = max((len(phrase) for of_sentence in phrases for phrase in of_sentence), default=0)
     rows = np.full((len(phrases), count, longest + 1), ANYTHING, "int32")
     for row, of_sentence in zip(rows, phrases, strict=True):
-        for place, phrase in zip(row, of_sentence):
+        for place, phrase in zip(row, of_sentence, strict=False):
             place[: len(phrase) + 1] = [*phrase, WORD_START]
     return rows
 
@@ -162,8 +163,9 @@ class _Progress:
         for i in range(longest):
             there, wanted = ops.roll(tokens, -i, axis=1)[:, :, None], phrases[:, None, :, i]
             starts = ops.logical_and(wanted == WORD_START, ops.take(self.word_starts, there))
-            known = ops.logical_and(ops.logical_and(places >= start, places + i < index)[:, None], ops.logical_or(there == wanted, starts))
-            found = ops.logical_and(found, ops.logical_or(wanted == ANYTHING, known))
+            fits = ops.logical_or(there == wanted, starts)
+            fits = ops.logical_and(fits, ops.logical_and(places >= start, places + i < index)[:, None])
+            found = ops.logical_and(found, ops.logical_or(wanted == ANYTHING, fits))
         self.done = ops.any(found, axis=1)
         # Whether the last tokens are the first of a phrase: none of them, one, and so on.
         ends = [ops.ones_like(self.done)]

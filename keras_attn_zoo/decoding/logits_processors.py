@@ -116,9 +116,7 @@ def tokens_at(tokens: Tensor, position: Tensor) -> Tensor:
     return ops.take(tokens, ops.maximum(position, 0), axis=1)
 
 
-def composed(
-    processors: Sequence[LogitsProcessor], tokens: Tensor, index: Tensor
-) -> Callable[[Tensor], Tensor] | None:
+def composed(processors: Sequence[LogitsProcessor], tokens: Tensor, index: Tensor) -> Callable[[Tensor], Tensor] | None:
     """Return one function of logits, which runs all processors in turn; None if there are none."""
 
     def run(logits):

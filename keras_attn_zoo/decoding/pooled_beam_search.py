@@ -57,9 +57,9 @@ class PooledBeamSearch(BeamSearch):
         **kwargs: Any,
     ) -> None:
         super().__init__(num_beams, length_penalty, **kwargs)
-        if self.coverage_penalty:
+        if coverage := self.coverage_penalty:
             raise ValueError(
-                f"PooledBeamSearch: `coverage_penalty` must be 0, a BeamSearch has it. Received: {self.coverage_penalty}."
+                f"PooledBeamSearch: `coverage_penalty` must be 0; a BeamSearch has it. Received: {coverage}."
             )
         if not isinstance(early_stopping, bool) and early_stopping != "never":
             raise ValueError(

@@ -27,6 +27,10 @@ def load_translator(
     search_top_k: int | None = None,
     max_tokens: int | None = None,
     precision: str = "float32",
+    coverage_penalty: float | None = None,
+    min_length: int | None = None,
+    no_repeat_ngram: int | None = None,
+    plain: bool = False,
 ) -> Translator:
     """Load the translator of a run folder or of a preset.
 
@@ -37,9 +41,12 @@ def load_translator(
         beams, length_penalty, search_top_k: search settings; by default those of the run or of the preset.
         max_tokens: maximum tokens of a sentence and its translation; by default the model's.
         precision: "float32", "bfloat16", or "auto" for what suits this machine; whatever it was trained in.
+        coverage_penalty, min_length, no_repeat_ngram: further search settings.
+        plain: whether to search by a `BeamSearch` where a preset has a `PooledBeamSearch`.
 
     Raises:
-        UserError: there is no trained system, its files are damaged, or the preset in the run folder is of another run.
+        UserError: there is no trained system, its files are damaged, or the preset in the run folder is of another run;
+            a coverage penalty with a `PooledBeamSearch`.
     """
     run = RunFolder(path)
     preset = str(path)
@@ -54,11 +61,20 @@ def load_translator(
         # Not before: this reads a file that loading compares with its checksum.
         check_own_preset(run)
         check_own_subwords(run, translator.preprocessor.models)
-    given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
-    kept = translator.search_settings
-    search = run.system().search if run.holds_run else SearchSettings(**{name: kept[name] for name in given})
+    given: dict[str, Any] = {
+        **{"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k},
+        **{"coverage_penalty": coverage_penalty, "min_length": min_length, "no_repeat_ngram": no_repeat_ngram},
+    }
+    kept: Any = translator.search_settings
+    if plain:
+        kept = {name: value for name, value in kept.items() if name != "pooled"}
+    own = {name: kept[name] for name in given if name in kept}
+    search = run.system().search if run.holds_run else SearchSettings(**own)
     # Creating the settings anew checks them.
     search = dataclasses.replace(search, **{name: value for name, value in given.items() if value is not None})
+    if "pooled" in kept and search.coverage_penalty:
+        text = "a PooledBeamSearch, as this preset has it, has no coverage_penalty: leave it out, or"
+        raise UserError(f"{text} set plain=True.", f"{text} set --strategy beam.")
     sampler = sampler_of({**kept, **{name: getattr(search, name) for name in given}})
     translator.compile(sampler=sampler, search_top_k=search.search_top_k)
     if max_tokens is not None:

@@ -333,3 +333,14 @@ class SearchSettings(_Checked):
             most=MOST_TOKENS,
         )
     )
+    coverage_penalty: float = field(
+        Number(
+            0.0, "weight of the coverage penalty, for translations of all source words", least=0, most=HIGHEST_PENALTY
+        )
+    )
+    min_length: int = field(Whole(0, "minimum tokens of a translation, without its end", least=0, most=MOST_TOKENS))
+    no_repeat_ngram: int = field(
+        Whole(
+            0, "n, of which no translation has the same n-gram of tokens twice; 0 allows all", least=0, most=MOST_TOKENS
+        )
+    )

@@ -133,7 +133,7 @@ def test_required_phrases_with_enough_beams():
     for row, phrases in enumerate(PHRASES):
         every = enumerate_all(logits, row, LENGTH, 0.6)
         allowed = [one for one in every if all(has_phrase(words_of(one), phrase) for phrase in phrases)]
-        assert 0 < len(allowed) and (len(allowed) < len(every) or not phrases)
+        assert len(allowed) > 0 and (len(allowed) < len(every) or not phrases)
         assert_same(found, row, allowed, ENOUGH)
     assert_history(found)
 
@@ -182,7 +182,9 @@ def literal_diverse(logits, row, length, size, groups, diversity, alpha):
     for position in range(1, length):
         counts = np.zeros(VOCABULARY)
         for group, hypotheses in enumerate(kept):
-            candidates = [(score, score, log_prob, (*ids, 0), True) for score, log_prob, ids, ended in hypotheses if ended]
+            candidates = [
+                (score, score, log_prob, (*ids, 0), True) for score, log_prob, ids, ended in hypotheses if ended
+            ]
             for _, log_prob, ids, ended in hypotheses:
                 for token, step in enumerate([] if ended else next_log_probs(logits, row, ids)):
                     total, divisor = log_prob + step, penalty(position, alpha)
@@ -243,7 +245,9 @@ def test_coverage_is_part_of_the_score(n_best):
             scored.append((score + beta * np.log(np.minimum(coverage, 1.0)).sum(), log_prob, tokens))
         scored = sorted(scored, reverse=True)
         best = {**found, "log_probs": found["log_probs"][:, :n_best]}
-        np.testing.assert_allclose(best["scores"][row, : n_best or 121], [one[0] for one in scored[: n_best or 121]], atol=3e-5)
+        np.testing.assert_allclose(
+            best["scores"][row, : n_best or 121], [one[0] for one in scored[: n_best or 121]], atol=3e-5
+        )
         ids = best["token_ids"][row, : n_best or 121].tolist()
         assert ids == [list(one[2]) for one in scored[: n_best or 121]]
         changed += plain[0] != scored[0] and plain[0][2] != scored[0][2]

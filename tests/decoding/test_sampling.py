@@ -28,7 +28,8 @@ def kept(probabilities, top_k, top_p):
 
 
 @pytest.mark.parametrize(
-    ("temperature", "top_k", "top_p"), [(1.0, None, None), (0.5, None, None), (1.0, 2, None), (1.0, None, 0.95), (2.0, 3, 0.7)]
+    ("temperature", "top_k", "top_p"),
+    [(1.0, None, None), (0.5, None, None), (1.0, 2, None), (1.0, None, 0.95), (2.0, 3, 0.7)],
 )
 def test_tokens_have_their_distribution(temperature, top_k, top_p):
     """Of the second token too, whose distribution depends on the first."""
@@ -80,7 +81,7 @@ def test_numbers_belong_to_a_sentence_and_a_seed():
     np.testing.assert_array_equal(both[1], alone[0])
     others = both[0], Sampling(3, seed=2).numbers([[6, 3]], 9)[0], alone[0][::-1]
     assert all((one != alone[0]).mean() > 0.6 for one in others)
-    assert both.dtype == "float32" and 0 <= both.min() and both.max() < 1
+    assert both.dtype == "float32" and both.min() >= 0 and both.max() < 1
 
 
 def test_it_draws_like_samplers_of_kerashub():
