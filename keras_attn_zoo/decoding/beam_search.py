@@ -85,7 +85,7 @@ class Step:
     index: Tensor
     processors: Sequence[LogitsProcessor]
     stop_token_ids: Sequence[int] | None
-    data: dict[str, Tensor] | None
+    data: dict[str, Tensor]
 
     def given(self) -> Tensor:
         """Return the tokens of the position, `(batch, beams)`, which mean something where they are forced."""
@@ -310,7 +310,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
                 index=index,
                 processors=processors,
                 stop_token_ids=stop_token_ids,
-                data=data,
+                data=data or {},
             )
             found = self.best_candidates(step, considered)
             parents, token, log_probs = (found[name][:, :beams] for name in ("parents", "token_ids", "log_probs"))

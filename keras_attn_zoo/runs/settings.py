@@ -334,13 +334,9 @@ class SearchSettings(_Checked):
         )
     )
     coverage_penalty: float = field(
-        Number(
-            0.0, "weight of the coverage penalty, for translations of all source words", least=0, most=HIGHEST_PENALTY
-        )
+        Number(0.0, "weight of the coverage penalty, against source words left out", least=0, most=HIGHEST_PENALTY)
     )
     min_length: int = field(Whole(0, "minimum tokens of a translation, without its end", least=0, most=MOST_TOKENS))
     no_repeat_ngram: int = field(
-        Whole(
-            0, "n, of which no translation has the same n-gram of tokens twice; 0 allows all", least=0, most=MOST_TOKENS
-        )
+        Whole(0, "n of the n-grams that no translation has twice; 0 for no limit", least=0, most=MOST_TOKENS)
     )

@@ -267,11 +267,10 @@ def settings_of(sampler: keras_hub.samplers.Sampler, top_k: int | None) -> Confi
 
 def sampler_of(settings: Config) -> BeamSearch:
     """Return the sampler of a search with settings that `are_search_settings`."""
-    both = settings["beams"], settings["length_penalty"]
-    further = {name: settings[name] for name in FURTHER_SETTINGS if name in settings}
+    kept = {name: settings[name] for name in ("length_penalty", *FURTHER_SETTINGS) if name in settings}
     if "pooled" in settings:
-        return PooledBeamSearch(*both, **settings["pooled"], **further)
-    return BeamSearch(*both, **further)
+        return PooledBeamSearch(settings["beams"], **{**kept, **settings["pooled"]})
+    return BeamSearch(settings["beams"], **kept)
 
 
 def are_search_settings(settings: Any) -> bool:

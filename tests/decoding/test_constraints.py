@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.decoding import BeamSearch, DiverseBeamSearch, ForbiddenWords, GridBeamSearch, PooledBeamSearch
-from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE
+from keras_attn_zoo.decoding import (
+    BeamSearch,
+    DiverseBeamSearch,
+    ForbiddenWords,
+    GridBeamSearch,
+    PooledBeamSearch,
+    coverage_penalty,
+)
 from keras_attn_zoo.decoding.grid_beam_search import phrase_rows
 from tests.decoding.literal_search import penalty
 from tests.decoding.test_beam_search import (
@@ -191,7 +197,7 @@ def literal_diverse(logits, row, length, size, groups, diversity, alpha):
                     chosen_by = (total - diversity * counts[token]) / divisor
                     candidates.append((chosen_by, total / divisor, total, (*ids, token), token == STOP))
             kept[group] = [one[1:] for one in sorted(candidates, reverse=True)[:size]]
-            ended_before = {ids for *_, ids, ended in hypotheses if ended}
+            ended_before = {ids for _, _, ids, ended in hypotheses if ended}
             for *_, ids, _ in kept[group]:
                 counts[ids[-1]] += ids[:-1] not in ended_before
     return sorted({ids: (score, log_prob, ids) for group in kept for score, log_prob, ids, _ in group}.values())[::-1]
@@ -223,8 +229,8 @@ def test_coverage_is_part_of_the_score(n_best):
         before = ops.where(index > 1, tokens[:, index - 2], 0)
         flat = ops.convert_to_tensor(weights.reshape(-1, sources).astype("float32"))
         coverage = cache["state"]["coverage"] + ops.take(flat, (row * LENGTH + index) * VOCABULARY + token, axis=0)
-        bonus = beta * ops.sum(ops.log(ops.minimum(coverage, 1.0)), axis=-1)
         steps = steps_of(logits, row, index, before, token)
+        bonus = coverage_penalty(coverage, beta)
         return steps, None, {**cache, "state": {"coverage": coverage}, "bonus": bonus}
 
     cache = {
@@ -243,15 +249,10 @@ def test_coverage_is_part_of_the_score(n_best):
             end = tokens.index(STOP) if STOP in tokens else LENGTH - 1
             coverage = sum(weights[row, i, tokens[i - 1]] for i in range(1, end + 1))
             scored.append((score + beta * np.log(np.minimum(coverage, 1.0)).sum(), log_prob, tokens))
-        scored = sorted(scored, reverse=True)
-        best = {**found, "log_probs": found["log_probs"][:, :n_best]}
-        np.testing.assert_allclose(
-            best["scores"][row, : n_best or 121], [one[0] for one in scored[: n_best or 121]], atol=3e-5
-        )
-        ids = best["token_ids"][row, : n_best or 121].tolist()
-        assert ids == [list(one[2]) for one in scored[: n_best or 121]]
-        changed += plain[0] != scored[0] and plain[0][2] != scored[0][2]
+        scored = sorted(scored, reverse=True)[: n_best or len(scored)]
+        np.testing.assert_allclose(found["scores"][row, : len(scored)], [one[0] for one in scored], atol=3e-5)
+        assert found["token_ids"][row, : len(scored)].tolist() == [list(one[2]) for one in scored]
+        changed += plain[0][2] != scored[0][2]
     assert changed > 0
     with pytest.raises(ValueError, match="PooledBeamSearch: `coverage_penalty` must be 0"):
         PooledBeamSearch(3, coverage_penalty=0.1)
-    assert IMPOSSIBLE < 0
