@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import reprlib
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -56,7 +57,7 @@ class Constraints:
         for phrase in dict.fromkeys(phrase for phrases in required for phrase in phrases):
             known[phrase] = _phrase(subwords, phrase)
             if automaton is not None and _has_forbidden(automaton, [*known[phrase], subwords.end]):
-                raise UserError(f"{phrase!r} is required and has a forbidden word: leave one of them out.")
+                raise UserError(f"{reprlib.repr(phrase)} is required and has a forbidden word: leave one of them out.")
         phrases = [[known[phrase] for phrase in dict.fromkeys(of_sentence)] for of_sentence in required]
         for number, (prefix, of_sentence) in enumerate(zip(ids, phrases, strict=True), start=1):
             if automaton is not None and _has_forbidden(automaton, prefix):
@@ -73,7 +74,9 @@ class Constraints:
     def _of_sentences(self, sentences):
         """The required phrases of each sentence."""
         if isinstance(self.required, str) or not isinstance(self.required, (list, tuple)):
-            raise UserError(f"required must be a list of words, or of lists of these; received {self.required!r}.")
+            raise UserError(
+                f"required must be a list of words, or of lists of these; received {reprlib.repr(self.required)}."
+            )
         if not any(isinstance(one, (list, tuple)) for one in self.required):
             return [check_texts(self.required, "required")] * sentences
         _check_count("required", self.required, sentences)
@@ -83,7 +86,9 @@ class Constraints:
         words = [normalise(word) for word in check_texts(self.forbidden, "forbidden")]
         for word in words:
             if not word or any(begins_word(one) and not is_word_of_one_character(one) for one in word):
-                raise UserError(f"a forbidden word has letters and digits alone; received {word!r}: give single words.")
+                raise UserError(
+                    f"a forbidden word has letters and digits alone; received {reprlib.repr(word)}: give single words."
+                )
         return _automaton(subwords, tuple(words)) if words else None
 
 
@@ -168,9 +173,9 @@ def _phrase(subwords, phrase):
     """The ids of a required phrase."""
     [ids] = subwords.encode([phrase])
     if not ids:
-        raise UserError(f"a required word is empty: leave it out; received {phrase!r}.")
+        raise UserError(f"a required word is empty: leave it out; received {reprlib.repr(phrase)}.")
     if UNKNOWN in ids:
-        raise UserError(f"the required word {phrase!r} has what the vocabulary does not know: leave it out.")
+        raise UserError(f"a required word has what the vocabulary does not know: leave out {reprlib.repr(phrase)}.")
     return ids
 
 

@@ -20,6 +20,8 @@ UNIGRAM = ["vocabulary_size=24", "model_type=unigram", "max_tokens=20"]
 SAMPLED = [*TRAIN[: -len(SMALL)], *UNIGRAM, "subword_sampling_nbest=5", "subword_sampling_alpha=0.2"]
 COMPARE = ["compare", "--systems", "bahdanau", *CORPUS, "--out", "new", "--set", "hidden_dim=8", *SMALL]
 MANY = ["--seeds", "1", "2", "--grid", "dropout=0.1,0.2", "--budget", "2steps", "--tokenize", "char"]
+SEVERAL = ["translate", "run", "--input", "text/test.de", "--n-best", "2"]
+DRAWN, DIVERSE = ["--strategy", "sampling"], ["--strategy", "diverse", "--beams", "4"]
 COMMANDS = {
     ("demo",): [["demo", "--out", "new"]],
     ("presets",): [["presets"]],
@@ -33,6 +35,47 @@ COMMANDS = {
         ["translate", "run", "rot haus"],
         ["translate", "latent", "rot haus", "--top-k", "2"],
         ["translate", "run/best", "--input", "text/test.de", "--output", "out.txt"],
+        [
+            *DRAWN,
+            "--strategy",
+            "sampling",
+            "--samples",
+            "4",
+            "--temperature",
+            "2",
+            "--sample-top-k",
+            "3",
+            "--top-p",
+            "0.9",
+        ],
+        [
+            *DRAWN,
+            "--strategy",
+            "sampling",
+            "--seed",
+            "3",
+            "--mbr",
+            "bleu",
+            "--min-length",
+            "1",
+            "--no-repeat-ngram",
+            "2",
+        ],
+        [
+            *DRAWN,
+            "--strategy",
+            "diverse",
+            "--beams",
+            "4",
+            "--groups",
+            "2",
+            "--diversity",
+            "1",
+            "--coverage-penalty",
+            "0.1",
+        ],
+        [*DRAWN, "--prefix", "text/prefixes.en", "--require-file", "text/prefixes.en"],
+        ["translate", "run", "rot haus", "--forbid", "cat", "--require", "house"],
     ],
     ("evaluate",): [
         ["evaluate", "run", "--test", "text/test.de", "text/test.en", "--name", "other"],

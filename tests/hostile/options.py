@@ -12,12 +12,13 @@ from tests.hostile.sandbox import RECIPES, recipe
 SEED = 1
 # How options are told apart, by the name of what they set. An option that is not listed is known by its type.
 TEXTS = {"train", "valid", "test", "input", "hypotheses", "references", "source", "target", "bitext", "gold", "files"}
+TEXTS |= {"prefix", "require_file"}
 READS = TEXTS | {"settings"}
 MODELS = {"model", "models", "runs", "baseline", "beside"}
 WRITES_FILE = {"output"}
 WRITES_FOLDER = {"run", "out", "folder"}
 FREE_TEXT = {"sentence", "sentences", "target"}
-WORDS = {"system", "systems", "key", "backend", "layer", "corpus", "names", "download", "verify"}
+WORDS = {"system", "systems", "key", "backend", "layer", "corpus", "names", "download", "verify", "strategy", "mbr"}
 
 NO_NUMBERS = (
     "nonsense",
@@ -207,6 +208,9 @@ def _bad_value(path, action, rng):
         value = rng.choice(("", " ", "\udcff", "x " * 5000, "two\nlines", "\x00".replace("\x00", "\x1b[2J"), "𝔘" * 50))
         refuse = value in ("\udcff", "x " * 5000)
         return "a sentence", value, "refuse" if refuse else "either", None
+    if dest in ("forbid", "require"):
+        value = rng.choice(("", " ", "\udcff", "x " * 5000, "two\nlines", "...", "nonsense"))
+        return "a word", value, "either" if value == "nonsense" else "refuse", None
     if action.choices:
         return "none of the choices", rng.choice(("nonsense", "", "\udcff", "END")), "refuse", None
     if dest == "name":
