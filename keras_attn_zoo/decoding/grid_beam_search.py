@@ -4,6 +4,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+import keras
 import numpy as np
 from keras import ops, tree
 
@@ -15,6 +16,7 @@ from keras_attn_zoo.support.types import Config, Tensor, TensorTree
 WORD_START, ANYTHING = -1, -2
 
 
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class GridBeamSearch(BeamSearch):
     """Beam search whose translations contain given phrases, by a beam for each number of tokens that is missing.
 

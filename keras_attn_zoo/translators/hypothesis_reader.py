@@ -10,7 +10,6 @@ from keras_attn_zoo.data import UNKNOWN
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.decoding import BeamSearch, Sampling
-from keras_attn_zoo.evaluation.minimum_bayes_risk import check_utility, expected_utilities
 from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.translators.translations import Hypothesis, read_hypotheses
 
@@ -56,6 +55,9 @@ class HypothesisReader:
         replace_unknown: bool,
     ) -> None:
         if mbr is not None:
+            # sacrebleu takes long to import.
+            from keras_attn_zoo.evaluation.minimum_bayes_risk import check_utility
+
             check_utility(mbr)
         if replace_unknown and not preprocessor.tokenizer.subwords.whole_words:
             text = "is for word models, and this translator writes subwords: leave it out."
@@ -78,15 +80,19 @@ class HypothesisReader:
         hypotheses = read_hypotheses(found, row, source, self.hypotheses, self._preprocessor)
         if self._replace:
             hypotheses = [self._with_words(one, source, words) for one in hypotheses]
-        if self._mbr is not None and hypotheses:
-            texts, probabilities = [one.text for one in hypotheses], None
-            if not self._drawn:
-                log_probs = np.array([one.log_prob for one in hypotheses])
-                probabilities = np.exp(log_probs - log_probs.max())
-            scored = zip(hypotheses, expected_utilities(texts, probabilities, self._mbr), strict=True)
-            ordered = sorted(scored, key=lambda pair: -pair[1])[: self._n_best]
-            hypotheses = [dataclasses.replace(one, score=utility) for one, utility in ordered]
-        return hypotheses
+        return hypotheses if self._mbr is None or not hypotheses else self._by_risk(hypotheses)
+
+    def _by_risk(self, hypotheses):
+        """The hypotheses that agree best with all, the best first."""
+        from keras_attn_zoo.evaluation.minimum_bayes_risk import expected_utilities
+
+        probabilities = None
+        if not self._drawn:
+            log_probs = np.array([one.log_prob for one in hypotheses])
+            probabilities = np.exp(log_probs - log_probs.max())
+        utilities = expected_utilities([one.text for one in hypotheses], probabilities, self._mbr)
+        ordered = sorted(zip(hypotheses, utilities, strict=True), key=lambda pair: -pair[1])[: self._n_best]
+        return [dataclasses.replace(one, score=utility) for one, utility in ordered]
 
     def _with_words(self, hypothesis, source, words):
         """A hypothesis with the source word that is attended to most in place of each unknown one."""

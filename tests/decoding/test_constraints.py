@@ -62,6 +62,7 @@ def assert_those(found, logits, is_allowed, alpha=0.6, beams=ENOUGH):
         assert_same(found, row, allowed, beams)
 
 
+@pytest.mark.slow_compiled
 @pytest.mark.parametrize("least", [1, 3])
 def test_a_minimum_length(least):
     logits = table()
@@ -70,6 +71,7 @@ def test_a_minimum_length(least):
     assert_history(found)
 
 
+@pytest.mark.slow_compiled
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_no_repeated_ngrams(n):
     logits = table(1)
@@ -77,6 +79,7 @@ def test_no_repeated_ngrams(n):
     assert_those(found, logits, lambda row, one: has_ngrams_once(words_of(one), n))
 
 
+@pytest.mark.slow_compiled
 def test_forced_beginnings_are_exempt_and_count():
     """A beginning may repeat itself and end; what follows may not repeat it."""
     logits, length, given = table(2), 6, [START, 1, 1, STOP]
@@ -130,6 +133,7 @@ def test_an_automaton_forbids_its_words():
 PHRASES = [[[1]], [[0, 1]], [[2, 2], [1]], [[1, 1], [1, 0]], [], [[0], [0], [2]]]
 
 
+@pytest.mark.slow_compiled
 def test_required_phrases_with_enough_beams():
     logits = table(5)
     tokens = max(sum(map(len, one)) for one in PHRASES)
@@ -169,7 +173,7 @@ def literal_grid(logits, row, phrases, length, beams, alpha, banks):
     return [one for one in kept if not left(words_of(one))]
 
 
-@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("beams", [3, pytest.param(1, marks=pytest.mark.slow_compiled)])
 def test_required_phrases_with_few_beams_equal_a_literal_search(beams):
     logits, length = table(6 + beams), 7
     banks = 1 + max(sum(map(len, one)) for one in PHRASES)
@@ -203,7 +207,10 @@ def literal_diverse(logits, row, length, size, groups, diversity, alpha):
     return sorted({ids: (score, log_prob, ids) for group in kept for score, log_prob, ids, _ in group}.values())[::-1]
 
 
-@pytest.mark.parametrize(("size", "groups", "diversity"), [(1, 4, 1.0), (2, 3, 0.5), (3, 2, 0.0)])
+@pytest.mark.parametrize(
+    ("size", "groups", "diversity"),
+    [(2, 3, 0.5), *(pytest.param(*one, marks=pytest.mark.slow_compiled) for one in ((1, 4, 1.0), (3, 2, 0.0)))],
+)
 def test_diverse_groups_equal_a_literal_search(size, groups, diversity):
     logits, length = table(size), 7
     sampler = DiverseBeamSearch(size * groups, 0.6, groups, diversity)
@@ -218,7 +225,7 @@ def test_diverse_groups_equal_a_literal_search(size, groups, diversity):
         DiverseBeamSearch(6, groups=4)
 
 
-@pytest.mark.parametrize("n_best", [None, 2])
+@pytest.mark.parametrize("n_best", [2, pytest.param(None, marks=pytest.mark.slow_compiled)])
 def test_coverage_is_part_of_the_score(n_best):
     """The attention of each position depends on what has been translated."""
     logits, sources, beta, alpha = table(7), 3, 0.4, 0.6

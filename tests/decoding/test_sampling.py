@@ -29,7 +29,13 @@ def kept(probabilities, top_k, top_p):
 
 @pytest.mark.parametrize(
     ("temperature", "top_k", "top_p"),
-    [(1.0, None, None), (0.5, None, None), (1.0, 2, None), (1.0, None, 0.95), (2.0, 3, 0.7)],
+    [
+        (2.0, 3, 0.7),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow_compiled)
+            for one in ((1.0, None, None), (0.5, None, None), (1.0, 2, None), (1.0, None, 0.95))
+        ),
+    ],
 )
 def test_tokens_have_their_distribution(temperature, top_k, top_p):
     """Of the second token too, whose distribution depends on the first."""
