@@ -50,6 +50,7 @@ PUBLIC = {
         "TranslationBackbone",
     ],
     "keras_attn_zoo.translators": [
+        "Constraints",
         "ForcedDecoding",
         "Hypothesis",
         "MarianTokenizer",
@@ -61,7 +62,16 @@ PUBLIC = {
         "TranslationTokenizer",
         "Translator",
     ],
-    "keras_attn_zoo.decoding": ["BeamSearch", "PooledBeamSearch", "length_penalty"],
+    "keras_attn_zoo.decoding": [
+        "BeamSearch",
+        "DiverseBeamSearch",
+        "ForbiddenWords",
+        "GridBeamSearch",
+        "PooledBeamSearch",
+        "Sampling",
+        "coverage_penalty",
+        "length_penalty",
+    ],
 }
 ATTENTION_NAMES = {
     "accumulated_weight",

@@ -2,8 +2,12 @@
 
 import argparse
 import contextlib
+import dataclasses
+import hashlib
 import io
 import itertools
+import json
+import logging
 import os
 import sys
 from collections.abc import Iterable
@@ -18,6 +22,14 @@ from keras_attn_zoo.cli.options import (
     add_search_arguments,
 )
 from keras_attn_zoo.cli.parser import Command, Parser, typed
+from keras_attn_zoo.cli.search_options import (
+    add_strategy_arguments,
+    check_strategy_options,
+    load_arguments,
+    of_lines,
+    read_constraints,
+    sampler_from_options,
+)
 from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.support.choices import MEANS
 from keras_attn_zoo.support.errors import UserError
@@ -25,6 +37,7 @@ from keras_attn_zoo.support.files import open_output, shown
 from keras_attn_zoo.support.messages import progress_bar
 from keras_attn_zoo.support.resumable_output import resumable_output
 
+_LOG = logging.getLogger(__name__)
 # Number of batches that are sorted by length together before translation.
 WINDOW_BATCHES = 100
 
@@ -63,6 +76,7 @@ def add_arguments(parser: Parser) -> None:
     )
     add_batch_argument(parser, "translated")
     add_search_arguments(parser)
+    add_strategy_arguments(parser)
     add_loading_arguments(parser)
     add_devices_arguments(parser)
 
@@ -78,6 +92,7 @@ def run(options: argparse.Namespace) -> None:
         raise UserError("--mean is for an ensemble: give several models before the sentences, or leave it out.")
     if options.resume and options.output is None:
         raise UserError("--resume goes on with a file: name it by --output.")
+    check_strategy_options(options)
     if options.n_best > 1 and options.scores:
         raise UserError("--n-best already writes the scores: leave --scores out.")
     windows: Iterable[list[str]]
@@ -91,16 +106,35 @@ def run(options: argparse.Namespace) -> None:
 
     _refuse_names(options.sentences)
     devices = current()
-    how = options.beams, options.length_penalty, options.top_k, options.max_tokens, options.precision
+    constraints = read_constraints(options)
+    how = {name: getattr(options, name) for name in ("beams", "length_penalty", "max_tokens", "precision")}
+    how |= {"search_top_k": options.top_k, **load_arguments(options)}
     if len(models) > 1:
-        translator = load_ensemble(models, options.mean or MEANS[0], *how)
+        translator = load_ensemble(models, options.mean or MEANS[0], **how)
     else:
-        translator = load_translator(options.model, *how)
+        translator = load_translator(options.model, **how)
+    sampler = sampler_from_options(options, translator)
+    # All lines at once, before any is translated.
+    lines = len(constraints.prefixes or ()) or (len(constraints.required) if options.require_file else 1)
+    constraints.encode(translator.preprocessor.tokenizer, lines, translator.preprocessor.decoder_sequence_length)
+
+    def translate(sentences, numbers, progress):
+        return translator.translate(
+            sentences,
+            n_best=options.n_best,
+            batch_size=options.batch_size,
+            progress=progress,
+            sampler=sampler,
+            constraints=of_lines(constraints, numbers, options),
+            mbr=options.mbr,
+            replace_unknown=options.replace_unknown,
+        )
+
     bar = progress_bar("translating") if options.output else contextlib.nullcontext()
-    with bar as show, _output(options, translator) as output:
+    with bar as show, _output(options, translator, sampler, constraints) as output:
         done, windows = output.lines, output.rest(windows)
         for window in windows if devices is None else devices.from_leader(windows):
-            _translate_window(translator, window, done, options, output.append, show)
+            _translate_window(translate, window, done, options, output.append, show)
             done += len(window)
 
 
@@ -130,30 +164,29 @@ def _refuse_names(sentences):
             raise UserError(f"{shown(sentence)} is a file: give it with --input. {elsewhere}")
 
 
-def _translate_window(translator, window, before, options, append, show):
+def _translate_window(translate, window, before, options, append, show):
     """Translate the lines after the first `before` ones, and write their translations."""
     from keras_attn_zoo.translators.preprocessor import SentenceTooLong
 
     # Empty lines stay empty, so that input and output correspond line by line.
     numbers = [i for i, sentence in enumerate(window) if sentence.strip()]
     try:
-        found = translator.translate(
-            [window[i] for i in numbers],
-            n_best=options.n_best,
-            batch_size=options.batch_size,
-            progress=show and (lambda done: show(before + done)),
-        )
+        progress = show and (lambda done: show(before + done))
+        found = translate([window[i] for i in numbers], [before + i for i in numbers], progress)
     except SentenceTooLong as error:
         i = numbers[error.number - 1]
         what = "sentence" if options.sentences else "line"
         if i and not options.sentences and (options.resume or not options.output):
             # In a stream, or what is gone on with, the lines before it are still translated.
-            _translate_window(translator, window[:i], before, options, append, show)
+            _translate_window(translate, window[:i], before, options, append, show)
         raise SentenceTooLong(before + i + 1, error.tokens, error.limit, what, error.most) from None
     # The translation of an empty line is empty and certain, so that every line has the same columns.
     best = [[("", 0.0)] for _ in window]
     for i, hypotheses in zip(numbers, found, strict=True):
-        best[i] = [(one.text, one.score) for one in hypotheses]
+        if hypotheses:
+            best[i] = [(one.text, one.score) for one in hypotheses]
+        else:
+            _LOG.warning("line %d: no translation was found that meets the constraints", before + i + 1)
     lines = (_line(before + i, *one, options) for i, group in enumerate(best) for one in group)
     append("".join(f"{line}\n" for line in lines), window)
 
@@ -183,23 +216,28 @@ class _Output:
 
 
 @contextlib.contextmanager
-def _output(options, translator):
+def _output(options, translator, sampler, constraints):
     """Open standard output, or a file that ends up whole or absent, or goes on growing with `--resume`."""
     if options.resume:
-        with resumable_output(options.output, _made_by(options, translator)) as output:
+        with resumable_output(
+            options.output, _made_by(options, translator, sampler or translator.sampler, constraints)
+        ) as output:
             yield output
         return
     with contextlib.nullcontext(sys.stdout) if options.output is None else open_output(options.output) as file:
         yield _Output(file)
 
 
-def _made_by(options, translator):
+def _made_by(options, translator, sampler, constraints):
     """What translations depend on beside the text, by name."""
     from keras_attn_zoo.presets.saving import weights_checksum
 
-    preprocessor, sampler = translator.preprocessor, translator.sampler
+    preprocessor = translator.preprocessor
+    ruled = json.dumps(dataclasses.asdict(constraints)).encode()
     return {
-        **{name: getattr(options, name) for name in ("n_best", "scores", "mean", "precision")},
+        **{name: getattr(options, name) for name in ("n_best", "scores", "mean", "precision", "mbr")},
+        "replace_unknown": options.replace_unknown,
+        "constraints": hashlib.sha256(ruled).hexdigest(),
         "weights": weights_checksum(translator.backbone),
         "subwords": preprocessor.models,
         "max_tokens": [preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length],
@@ -219,6 +257,8 @@ COMMAND = Command(
         "attn-zoo translate runs/bahdanau --input train.de --output distilled.en --resume",
         'attn-zoo translate runs/bahdanau --n-best 3 "Guten Morgen."',
         'attn-zoo translate runs/bahdanau runs/transformer "Guten Morgen."',
+        "attn-zoo translate runs/bahdanau --input news.de --strategy sampling --mbr chrf",
+        'attn-zoo translate runs/bahdanau --forbid good --require morning "Guten Morgen."',
     ],
     add_arguments,
     run,

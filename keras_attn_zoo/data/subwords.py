@@ -328,8 +328,26 @@ class Subwords:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Turn the ids of one sentence into a normalised line of text; padding, start and end are left out."""
+        return self._finished(self._processor.decode([int(i) for i in ids]))
+
+    def decode_words(self, ids: Iterable[int], unknown: Iterable[str]) -> str:
+        """Do the same for a word model, with a given word in place of each unknown one.
+
+        Example:
+            >>> path = train_subwords(["the cat sat"] * 5, "/tmp/words.spm", None, model_type="word")
+            >>> subwords = Subwords(path)
+            >>> [ids] = subwords.encode(["the dog sat"])
+            >>> subwords.decode_words(ids, ["Hund"])
+            'the Hund sat'
+        """
+        replacements = iter(unknown)
+        words = [next(replacements) if i == UNKNOWN else self._processor.decode(int(i)) for i in ids]
+        # Special pieces are no text.
+        return self._finished(" ".join(filter(None, words)))
+
+    def _finished(self, text):
         # Bytes that are no character become U+FFFD, and so does NUL, with which a file is not text.
-        text = self._processor.decode([int(i) for i in ids]).replace("\0", "\ufffd")
+        text = text.replace("\0", "\ufffd")
         # Pieces may meet that are one character in NFC, and bytes form a line break: what is written is read back.
         return normalise(text if self.truecaser is None else self.truecaser.detruecase(text))
 

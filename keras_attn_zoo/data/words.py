@@ -53,6 +53,16 @@ def word_count(text: str) -> int:
     return len(_WORDS_OF_ONE_CHARACTER.sub(r" \g<0> ", text).split())
 
 
+def is_word_of_one_character(character: str) -> bool:
+    """Return whether a character is a word in itself: Chinese characters and kana.
+
+    Example:
+        >>> is_word_of_one_character("湖"), is_word_of_one_character("L")
+        (True, False)
+    """
+    return _WORDS_OF_ONE_CHARACTER.fullmatch(character) is not None
+
+
 def has_illegal_characters(text: str) -> bool:
     """Return whether a sentence has characters that damaged text has and no other.
 

@@ -6,7 +6,8 @@ from typing import Any
 import keras
 from keras import ops, tree
 
-from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE, BeamSearch, stops_at
+from keras_attn_zoo.decoding.beam_search import BeamSearch, stops_at
+from keras_attn_zoo.decoding.logits_processors import IMPOSSIBLE, LogitsProcessor, composed
 from keras_attn_zoo.support.types import Config, Tensor, TensorTree
 
 
@@ -34,12 +35,13 @@ class PooledBeamSearch(BeamSearch):
         forced_end: the id of the end token, if a translation of the maximum length ends with it, at no cost to its
             score; with None, it is cut.
         renormalize: whether probabilities sum to 1 without the body's `suppressed_tokens`, or only with them.
+        **kwargs: `min_length`, `no_repeat_ngram` and `temperature`, see `BeamSearch`.
 
     State: all in the loop's variables, as with `BeamSearch`; of the state of the
     model's steps, the pool keeps only the attention.
 
     Raises:
-        ValueError: fewer than one beam, or a negative α; another `early_stopping`; an id that is none.
+        ValueError: see `BeamSearch`; a coverage penalty; another `early_stopping`; an id that is none.
 
     Example:
         >>> translator.compile(sampler=PooledBeamSearch(num_beams=6, length_penalty=1.0))
@@ -55,6 +57,10 @@ class PooledBeamSearch(BeamSearch):
         **kwargs: Any,
     ) -> None:
         super().__init__(num_beams, length_penalty, **kwargs)
+        if coverage := self.coverage_penalty:
+            raise ValueError(
+                f"PooledBeamSearch: `coverage_penalty` must be 0; a BeamSearch has it. Received: {coverage}."
+            )
         if not isinstance(early_stopping, bool) and early_stopping != "never":
             raise ValueError(
                 f"PooledBeamSearch: `early_stopping` must be True, False or 'never'. Received: {early_stopping!r}."
@@ -77,16 +83,19 @@ class PooledBeamSearch(BeamSearch):
         trace: bool = False,
         n_best: int | None = None,
         limit: int | None = None,
+        processors: Sequence[LogitsProcessor] = (),
+        data: dict[str, Tensor] | None = None,
     ) -> dict[str, TensorTree]:
         """Return all hypotheses, the best first; see `BeamSearch.search`.
 
-        It records no trace, and ignores `n_best`.
+        It records no trace, and ignores `n_best` and `data`.
         """
         if trace:
             raise ValueError("PooledBeamSearch records no trace: search with a BeamSearch.")
         beams = self.num_beams
         batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
         start = index = ops.cast(index, "int32")
+        processors = self.all_processors(start, stop_token_ids, processors)
         last = (limit or length) - 1
 
         def folded(x):
@@ -121,7 +130,8 @@ class PooledBeamSearch(BeamSearch):
                 logits = ops.where(now[:, None], only_end, ops.cast(logits, "float32"))
             vocabulary = ops.shape(logits)[-1]
             width = min(2 * beams, vocabulary) if isinstance(vocabulary, int) else 2 * beams
-            steps, chosen = self.best_of_step(logits, tokens[:, index], forced[:, index], width)
+            process = composed(processors, tokens, index)
+            steps, chosen = self.best_of_step(logits, tokens[:, index], forced[:, index], width, processed=process)
             if not self.renormalize:
                 # They are logarithms of probabilities, without those of the tokens that are suppressed.
                 steps = steps + ops.logsumexp(ops.cast(logits, "float32"), axis=-1, keepdims=True)

@@ -33,6 +33,8 @@ ALL_METRICS = (*METRICS, NORMALIZED_TER, *OVERLAP_METRICS)
 
 # sacrebleu's tokeniser for BLEU, unless another one is named.
 TOKENIZE = "13a"
+# Of sentences.
+_CHRF = CHRF()
 # Tokenisers that need packages, and the extra of sacrebleu that has them.
 _EXTRAS = {"ja-mecab": "ja", "ko-mecab": "ko"}
 # Ours, for Multi-BLEU.
@@ -322,6 +324,17 @@ def sentence_bleu(hypothesis: str, *references: str, tokenize: str = TOKENIZE, l
     """
     given = [one for one in references if one.strip()]
     return float(_of_sentences(tokenize, lowercase).sentence_score(hypothesis, given).score) if given else 0.0
+
+
+def sentence_chrf(hypothesis: str, *references: str) -> float:
+    """Return sacrebleu's sentence chrF in percent; 0 if all references are empty.
+
+    Example:
+        >>> round(sentence_chrf("a b c d", "a b c d"), 1)
+        100.0
+    """
+    given = [one for one in references if one.strip()]
+    return float(_CHRF.sentence_score(hypothesis, given).score) if given else 0.0
 
 
 @functools.cache

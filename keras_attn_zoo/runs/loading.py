@@ -26,6 +26,10 @@ def load_translator(
     search_top_k: int | None = None,
     max_tokens: int | None = None,
     precision: str = "float32",
+    coverage_penalty: float | None = None,
+    min_length: int | None = None,
+    no_repeat_ngram: int | None = None,
+    plain: bool = False,
 ) -> Translator:
     """Load the translator of a run folder or of a preset.
 
@@ -36,9 +40,12 @@ def load_translator(
         beams, length_penalty, search_top_k: search settings; by default those of the run or of the preset.
         max_tokens: maximum tokens of a sentence and its translation; by default the model's.
         precision: "float32", "bfloat16", or "auto" for what suits this machine; whatever it was trained in.
+        coverage_penalty, min_length, no_repeat_ngram: further search settings.
+        plain: whether to search by a `BeamSearch` where a preset has a `PooledBeamSearch`.
 
     Raises:
-        UserError: there is no trained system, its files are damaged, or the preset in the run folder is of another run.
+        UserError: there is no trained system, its files are damaged, or the preset in the run folder is of another run;
+            a coverage penalty with a `PooledBeamSearch`.
     """
     run = RunFolder(path)
     preset = str(path)
@@ -53,11 +60,14 @@ def load_translator(
         # Not before: this reads a file that loading compares with its checksum.
         check_own_preset(run)
         check_own_subwords(run, translator.preprocessor.models)
-    given: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k}
+    given: dict[str, Any] = {
+        **{"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k},
+        **{"coverage_penalty": coverage_penalty, "min_length": min_length, "no_repeat_ngram": no_repeat_ngram},
+    }
     if run.holds_run:
         own = run.system().search
         translator.search_settings = {**translator.search_settings, **{name: getattr(own, name) for name in given}}
-    _set_search(translator, given)
+    _set_search(translator, given, plain)
     if max_tokens is not None:
         translator.set_max_tokens(max_tokens)
     return translator
@@ -66,35 +76,39 @@ def load_translator(
 def load_ensemble(
     paths: Sequence[PathLike],
     mean: str = MEANS[0],
-    beams: int | None = None,
-    length_penalty: float | None = None,
-    search_top_k: int | None = None,
     max_tokens: int | None = None,
     precision: str = "float32",
+    plain: bool = False,
+    **search: Any,
 ) -> Translator:
     """Load several translators as one; see `Translator.ensemble`.
 
     Args:
         paths: two or more of what `load_translator` takes.
         mean: how their probabilities are combined.
-        beams, length_penalty, search_top_k, max_tokens, precision: see `load_translator`; by default, the search is
-            that of the first.
+        max_tokens, precision, plain, **search: see `load_translator`; by default, the search is that of the first.
 
     Raises:
         UserError: see `load_translator` and `Translator.ensemble`.
     """
     translator = Translator.ensemble([load_translator(path, precision=precision) for path in paths], mean)
-    _set_search(translator, {"beams": beams, "length_penalty": length_penalty, "search_top_k": search_top_k})
+    _set_search(translator, search, plain)
     if max_tokens is not None:
         translator.set_max_tokens(max_tokens)
     return translator
 
 
-def _set_search(translator, given):
+def _set_search(translator, given, plain):
     """Change those settings of a search that are given, which are not None."""
     kept = translator.search_settings
+    if plain:
+        kept = {name: value for name, value in kept.items() if name != "pooled"}
+    own = {name: kept[name] for name in given if name in kept}
     # Creating the settings checks them.
-    search = SearchSettings(**{name: kept[name] if value is None else value for name, value in given.items()})
+    search = SearchSettings(**{**own, **{name: value for name, value in given.items() if value is not None}})
+    if "pooled" in kept and search.coverage_penalty:
+        text = "a PooledBeamSearch, as this preset has it, has no coverage_penalty: leave it out, or"
+        raise UserError(f"{text} set plain=True.", f"{text} set --strategy beam.")
     translator.search_settings = {**kept, **{name: getattr(search, name) for name in given}}
 
 

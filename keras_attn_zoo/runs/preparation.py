@@ -18,7 +18,6 @@ from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
 from keras_attn_zoo.data.text_files import NormalisedPairs
 from keras_attn_zoo.data.truecasing import Truecaser, train_truecaser
 from keras_attn_zoo.data.truncation import UNCUT
-from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.evaluation.text_scores import check_tokenizer
 from keras_attn_zoo.runs.memory import check_memory
 from keras_attn_zoo.runs.outline import body_arguments, outline
@@ -35,6 +34,7 @@ from keras_attn_zoo.support.messages import progress_bar
 from keras_attn_zoo.training.adam import Adam
 from keras_attn_zoo.training.schedules import CosineSchedule, HalvingSchedule, InverseSquareRoot, TeacherForcing
 from keras_attn_zoo.translators import TranslationPreprocessor, TranslationTokenizer, Translator
+from keras_attn_zoo.translators.search import sampler_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -371,7 +371,7 @@ def compile_translator(translator: Translator, system: System, steps: int | None
         ),
         label_smoothing=training.label_smoothing,
         accumulation_steps=training.accumulation_steps,
-        sampler=BeamSearch(search.beams, search.length_penalty),
+        sampler=sampler_of(dataclasses.asdict(search)),
         search_top_k=search.search_top_k,
     )
 

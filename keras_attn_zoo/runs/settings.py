@@ -399,3 +399,10 @@ class SearchSettings(_Checked):
             most=MOST_TOKENS,
         )
     )
+    coverage_penalty: float = field(
+        Number(0.0, "weight of the coverage penalty, against source words left out", least=0, most=HIGHEST_PENALTY)
+    )
+    min_length: int = field(Whole(0, "minimum tokens of a translation, without its end", least=0, most=MOST_TOKENS))
+    no_repeat_ngram: int = field(
+        Whole(0, "n of the n-grams that no translation has twice; 0 for no limit", least=0, most=MOST_TOKENS)
+    )

@@ -126,7 +126,7 @@ class Programs:
     def run_batches(
         self,
         batches: Iterable[GridBatch],
-        sides: Sequence[Sequence[list[int]]],
+        sides: Sequence[Sequence[Any]],
         key: Hashable,
         make: Callable[[], Callable],
         pack: Callable[..., tuple],
@@ -140,9 +140,9 @@ class Programs:
 
         Args:
             batches: the batches of the sentences.
-            sides: ids of all sources; those of all targets too, for pairs.
+            sides: ids of all sources; those of all targets too, for pairs; whatever else belongs to each sentence.
             key, make: see `run`.
-            pack: function of the ids of a batch, a list for each side, and of the lengths to pad them to; returns the
+            pack: function of a batch, a list for each side, and of the lengths to pad ids to; returns the
                 arguments of the function of the key.
             read: function of the ids of a sentence, one list for each side, of the results for its batch, and of its
                 row there.

@@ -20,7 +20,7 @@ from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.setting_types import layer_and_head
 from keras_attn_zoo.training.token_loss import mixture_losses
 from keras_attn_zoo.translators.preprocessor import SentenceTooLong, check_characters
-from keras_attn_zoo.translators.search import search, search_key, searches_as_beam_search
+from keras_attn_zoo.translators.search import numbers_of, search, search_key, searches_as_beam_search
 from keras_attn_zoo.translators.text_methods import Progress, TextMethods
 from keras_attn_zoo.translators.translations import until_end
 from keras_attn_zoo.viewing.page import Page
@@ -173,9 +173,10 @@ class Exploration(TextMethods):
             return until_end(found["token_ids"][row, 0], stop[0]), steps
 
         def pack(ids, width):
-            return (self.preprocessor.pack_search(ids, width),)
+            length = self.preprocessor.decoder_sequence_length
+            return ({**self.preprocessor.pack_search(ids, width), **numbers_of(sampler, ids, length)},)
 
-        return self._in_batches((sources,), BATCH, key, make, pack, read, beams=sampler.num_beams)
+        return self._in_batches((sources,), BATCH, key, make, pack, read, beams=sampler.rows)
 
     def _steps(self, trace, source_length, end):
         """The positions of one sentence's search, up to the one at which all that it keeps is finished."""

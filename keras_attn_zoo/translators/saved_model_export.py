@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from keras_attn_zoo.decoding import Sampling
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, shown
 from keras_attn_zoo.translators.preprocessor import check_exported
@@ -36,6 +37,8 @@ def export_to_saved_model(translator: Any, folder: PathLike) -> None:
     if keras.config.backend() != "tensorflow":
         raise UserError("a SavedModel can be written only under TensorFlow: run the export with --backend tensorflow.")
     check_exported(translator.preprocessor)
+    if isinstance(translator.sampler, Sampling):
+        raise UserError("a SavedModel draws no translations: compile the translator with a beam search first.")
     if kind_of(folder) is not None:
         raise UserError(f"{shown(folder)} already exists: choose another folder, or remove it.")
     import tensorflow as tf

@@ -9,17 +9,32 @@ import numpy as np
 from keras import ops
 
 from keras_attn_zoo.data.shapes import grid_length, grid_rows, pad_rows
-from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
+from keras_attn_zoo.decoding import (
+    BeamSearch,
+    DiverseBeamSearch,
+    GridBeamSearch,
+    PooledBeamSearch,
+    Sampling,
+    coverage_penalty,
+)
 from keras_attn_zoo.decoding.beam_search import stops_at
-from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS
+from keras_attn_zoo.decoding.logits_processors import LogitsProcessor
+from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS, MOST_TOKENS
 from keras_attn_zoo.support.types import Config, Tensor
 
 # The axis of target positions in the results of `search` and of `Translator.generate_step`.
 _TARGET_AXIS = {"token_ids": 2, "attention": 1, "decoder_token_ids": 1, "decoder_padding_mask": 1}
 # A logit whose probability is 0, finite in float16 too.
 _SUPPRESSED = -60_000.0
+# The searches whose hypotheses keep to their sentence, as `BeamSearch` has it, and all of this package.
+_BEAM_SEARCHES = (BeamSearch, DiverseBeamSearch, GridBeamSearch, Sampling)
+_SEARCHES = (*_BEAM_SEARCHES, PooledBeamSearch)
+# Inputs of a search beside ids, which samplers choose tokens by.
+_DATA = ("numbers", "phrases")
 # What every search has in a preset.
 _NAMES = {"beams", "length_penalty", "search_top_k"}
+# What it may have besides: names, and what a preset without it has. Those that earlier versions know have none.
+FURTHER_SETTINGS: Config = {"coverage_penalty": 0.0, "min_length": 0, "no_repeat_ngram": 0}
 # What a `PooledBeamSearch` has besides.
 _OF_POOLED = {"early_stopping", "forced_end", "renormalize"}
 
@@ -36,13 +51,15 @@ def search(
     trace: bool = False,
     n_best: int | None = None,
     limit: int | None = None,
+    processors: Sequence[LogitsProcessor] = (),
 ) -> dict[str, Tensor]:
     """Translate a batch.
 
     Args:
         model: a `Translator`; its body and its variables are read.
         inputs: "encoder_token_ids" and "encoder_padding_mask" `(batch, source)`; "decoder_token_ids" and
-            "decoder_padding_mask" `(batch, target)`, the beginnings of the translations, with room for the rest.
+            "decoder_padding_mask" `(batch, target)`, the beginnings of the translations, with room for the rest; for
+            some samplers "numbers" or "phrases", see `Sampling` and `GridBeamSearch`.
         sampler: a `BeamSearch`, or another KerasHub sampler.
         stop_token_ids: ids that end a translation; None for none.
         top_k: source positions that a latent alignment sums over; see `TranslationBackbone.start_search`.
@@ -50,7 +67,7 @@ def search(
         trace: whether to record every position's candidates, with the scores of the beams that they continue; only with
             a `BeamSearch`.
         n_best: how many hypotheses are asked for, see `BeamSearch.search`; None for all.
-        limit: see there too.
+        limit, processors: see there too.
 
     Returns:
         What `BeamSearch.search` returns, except its state, and if requested "attention"
@@ -59,7 +76,7 @@ def search(
     """
     prompt = inputs["decoder_token_ids"]
     # Other samplers reorder the whole state.
-    beams = sampler.num_beams if searches_as_beam_search(sampler) else 1
+    beams = sampler.rows if _searches_as(sampler, *_BEAM_SEARCHES) else 1
     constants, memory, state = model.backbone.start_search(
         inputs["encoder_token_ids"], inputs["encoder_padding_mask"], prompt.shape[1], top_k, beams
     )
@@ -70,6 +87,11 @@ def search(
         cache["record"] = ops.zeros((batch, heads, source), dtype="float32")
     if attention:
         cache["state"]["attention"] = ops.zeros((batch, length, heads, source), dtype="float32")
+    # Of the samplers of this package.
+    beta = getattr(sampler, "coverage_penalty", 0.0)
+    if beta:
+        # Padding is covered from the start.
+        cache["state"]["coverage"] = 1.0 - ops.cast(inputs["encoder_padding_mask"], "float32")
 
     def next(prompt, cache, index):
         state = cache["state"]["model"]
@@ -82,8 +104,12 @@ def search(
             state["attention"] = ops.slice_update(
                 cache["state"]["attention"], (0, index, 0, 0), ops.cast(scores[:, None], "float32")
             )
-        record = {"record": ops.cast(scores, "float32")} if trace else {}
-        return logits, None, {"memory": cache["memory"], "by_sentence": by_sentence, "state": state, **record}
+        more = {"record": ops.cast(scores, "float32")} if trace else {}
+        if beta:
+            of_step = ops.mean(ops.cast(scores, "float32"), axis=1)
+            state["coverage"] = cache["state"]["coverage"] + of_step
+            more["bonus"] = coverage_penalty(state["coverage"], beta)
+        return logits, None, {"memory": cache["memory"], "by_sentence": by_sentence, "state": state, **more}
 
     arguments: dict[str, Any] = {
         "next": next,
@@ -99,8 +125,9 @@ def search(
     # Samplers with a search of their own need not know of these.
     if trace:
         arguments["trace"] = True
-    if _searches_as(sampler, BeamSearch, PooledBeamSearch):
-        arguments |= {"n_best": n_best, "limit": limit}
+    if takes_processors(sampler):
+        data = {name: inputs[name] for name in _DATA if name in inputs}
+        arguments |= {"n_best": n_best, "limit": limit, "processors": processors, "data": data}
     found = sampler.search(**arguments)
     state = found.pop("state")
     return {**found, "attention": state["attention"]} if attention else found
@@ -191,7 +218,19 @@ def _searches_as(sampler, *classes):
 
 def may_retry_at_full_length(sampler: keras_hub.samplers.Sampler) -> bool:
     """Return whether a sampler may search some sentences twice: not if it would draw other random numbers."""
-    return _searches_as(sampler, BeamSearch, PooledBeamSearch) and not sampler.variables
+    return takes_processors(sampler) and not sampler.variables
+
+
+def takes_processors(sampler: keras_hub.samplers.Sampler) -> bool:
+    """Return whether a sampler is one of this package, without a search of its own."""
+    return _searches_as(sampler, *_SEARCHES)
+
+
+def numbers_of(
+    sampler: keras_hub.samplers.Sampler, sentences: Sequence[Sequence[int]], length: int
+) -> dict[str, np.ndarray]:
+    """Return the inputs of a search by which a `Sampling` draws translations of so many tokens; none for others."""
+    return {"numbers": sampler.numbers(sentences, length)} if isinstance(sampler, Sampling) else {}
 
 
 def search_key(sampler: keras_hub.samplers.Sampler, top_k: int | None) -> tuple[Hashable, ...]:
@@ -221,25 +260,35 @@ def settings_of(sampler: keras_hub.samplers.Sampler, top_k: int | None) -> Confi
     if type(sampler) is PooledBeamSearch:
         config = sampler.get_config()
         settings["pooled"] = {name: config[name] for name in sorted(_OF_POOLED)}
+    further = {name: getattr(sampler, name) for name in FURTHER_SETTINGS}
+    settings |= {name: value for name, value in further.items() if value != FURTHER_SETTINGS[name]}
     return settings if are_search_settings(settings) else None
 
 
 def sampler_of(settings: Config) -> BeamSearch:
     """Return the sampler of a search with settings that `are_search_settings`."""
-    both = settings["beams"], settings["length_penalty"]
-    return PooledBeamSearch(*both, **settings["pooled"]) if "pooled" in settings else BeamSearch(*both)
+    kept = {name: settings[name] for name in ("length_penalty", *FURTHER_SETTINGS) if name in settings}
+    if "pooled" in settings:
+        return PooledBeamSearch(settings["beams"], **{**kept, **settings["pooled"]})
+    return BeamSearch(settings["beams"], **kept)
 
 
 def are_search_settings(settings: Any) -> bool:
     """Return whether a search can have them: a stranger's preset may say anything, and memory grows with the beams."""
-    if not isinstance(settings, dict) or settings.keys() - {"pooled"} != _NAMES:
+    if not isinstance(settings, dict) or settings.keys() - {"pooled", *FURTHER_SETTINGS} != _NAMES:
         return False
     beams, penalty = settings["beams"], settings["length_penalty"]
     if type(beams) is not int or not 1 <= beams <= MOST_BEAMS:
         return False
     if type(penalty) not in (int, float) or not 0 <= penalty <= HIGHEST_PENALTY:
         return False
-    return "pooled" not in settings or _are_of_pooled(settings["pooled"])
+    further = {**FURTHER_SETTINGS, **{name: settings[name] for name in FURTHER_SETTINGS if name in settings}}
+    coverage = further.pop("coverage_penalty")
+    if type(coverage) not in (int, float) or not 0 <= coverage <= HIGHEST_PENALTY:
+        return False
+    if any(type(value) is not int or not 0 <= value <= MOST_TOKENS for value in further.values()):
+        return False
+    return "pooled" not in settings or (not coverage and _are_of_pooled(settings["pooled"]))
 
 
 def _are_of_pooled(settings):

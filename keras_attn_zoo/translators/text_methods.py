@@ -17,17 +17,19 @@ from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.data.shapes import grid_batches
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.runtime.compiled_functions import Programs
-from keras_attn_zoo.support.errors import UserError, check_counts, counted
+from keras_attn_zoo.support.errors import UserError, check_counts
 from keras_attn_zoo.support.types import Tensor
+from keras_attn_zoo.translators.constraints import Constraints
+from keras_attn_zoo.translators.hypothesis_reader import HypothesisReader, checked_sampler
 from keras_attn_zoo.translators.preprocessor import SentenceTooLong, check_maximum, check_token_count
-from keras_attn_zoo.translators.search import may_retry_at_full_length, retrying_at_full_length, search, search_key
-from keras_attn_zoo.translators.translations import (
-    ForcedDecoding,
-    Hypothesis,
-    ScoredTranslation,
-    pieces,
-    read_hypotheses,
+from keras_attn_zoo.translators.search import (
+    may_retry_at_full_length,
+    numbers_of,
+    retrying_at_full_length,
+    search,
+    search_key,
 )
+from keras_attn_zoo.translators.translations import ForcedDecoding, Hypothesis, ScoredTranslation, pieces
 
 # Several texts, as opposed to one string.
 Texts: TypeAlias = list[str] | tuple[str, ...] | np.ndarray
@@ -141,6 +143,10 @@ class TextMethods:
         progress: Progress = ...,
         clock: Any = ...,
         top_k: int | None = ...,
+        sampler: BeamSearch | None = ...,
+        constraints: Constraints | None = ...,
+        mbr: str | None = ...,
+        replace_unknown: bool = ...,
     ) -> list[Hypothesis]: ...
 
     @overload
@@ -154,6 +160,10 @@ class TextMethods:
         progress: Progress = ...,
         clock: Any = ...,
         top_k: int | None = ...,
+        sampler: BeamSearch | None = ...,
+        constraints: Constraints | None = ...,
+        mbr: str | None = ...,
+        replace_unknown: bool = ...,
     ) -> list[list[Hypothesis]]: ...
 
     def translate(
@@ -166,6 +176,10 @@ class TextMethods:
         progress: Progress = None,
         clock: Any = None,
         top_k: int | None = None,
+        sampler: BeamSearch | None = None,
+        constraints: Constraints | None = None,
+        mbr: str | None = None,
+        replace_unknown: bool = False,
     ) -> list[Hypothesis] | list[list[Hypothesis]]:
         """Translate sentences; return hypotheses with scores and, on request, attention.
 
@@ -176,7 +190,7 @@ class TextMethods:
 
         Args:
             sentences: a list of strings, or one string, or what `encode` returned.
-            n_best: hypotheses per sentence, at most the number of beams.
+            n_best: hypotheses per sentence, at most the number of beams or samples.
             attention: whether to return attention, as the search saw it.
             batch_size: sentences per batch.
             max_length: maximum tokens of a translation; by default the preprocessor's.
@@ -184,15 +198,25 @@ class TextMethods:
             clock: a `CompilationClock`, which records the shapes and the seconds of every search; with one, batches run
                 one after the other.
             top_k: source positions that a latent alignment sums over; 0 for all, None for what `compile` was given.
+            sampler: the search, in place of that of `compile`: a `BeamSearch`, `DiverseBeamSearch` or `Sampling`. One
+                of KerasHub's draws `n_best` translations, see `Sampling`.
+            constraints: beginnings, forbidden and required words.
+            mbr: "chrf" or "bleu", and what comes first is the hypothesis of all beams or samples that agrees best with
+                the others; its `score` is how well, see `evaluation.minimum_bayes_risk.expected_utilities`.
+            replace_unknown: whether to write the source word that it attends to most in place of an unknown word; only
+                for word models.
 
         Returns:
             For each sentence, a list of up to `n_best` `Hypothesis`, the best first; for a single string, only its
-            list, as with `generate`. An empty sentence has one translation, which is empty.
+            list, as with `generate`. An empty sentence has one translation, which is empty. Where constraints leave
+            nothing possible, the list is empty.
 
         Raises:
             UserError: anything other than strings; more hypotheses than beams; a sentence longer than the limit; a
-                `max_length` beyond 10,000, or beyond the model's weights; a `top_k` that is not a count, or of a model
-                without a latent alignment; no `BeamSearch`; no preprocessor.
+                `max_length` beyond 10,000, beyond the model's weights, or below the minimum length; a `top_k` that is
+                not a count, or of a model without a latent alignment; a sampler that returns no scores; constraints
+                that contradict each other or the search; an unknown `mbr`; `replace_unknown` of a model with subwords,
+                or without text; no preprocessor.
 
         Example:
             >>> translator.translate(["Guten Tag"], attention=True)[0][0].attention
@@ -202,34 +226,36 @@ class TextMethods:
         alone = isinstance(sentences, str)
         with self._encoder() as encode:
             text = encode([sentences] if alone else sentences, name="sentences")
-        sampler = self.sampler
-        if not isinstance(sampler, BeamSearch):
-            raise UserError("translate needs a BeamSearch: call compile(sampler='greedy' or 'beam') first.")
-        if n_best > sampler.num_beams:
-            raise UserError(
-                f"n_best={n_best} is more than {counted(sampler.num_beams, 'beam')}: search with more beams.",
-                f"--n-best {n_best} is more than {counted(sampler.num_beams, 'beam')}: set --beams {n_best}.",
-            )
+        preprocessor, given = self.preprocessor, self.sampler if sampler is None else sampler
         if max_length is not None:
             self._check_maximum(max_length)
-        preprocessor = self.preprocessor
+        limit = max_length or preprocessor.decoder_sequence_length
+        sampler = checked_sampler(given, n_best, limit)
+        known = (constraints or Constraints()).encode(preprocessor.tokenizer, len(text), limit)
+        reader = HypothesisReader(preprocessor, sampler, n_best, attention, mbr, replace_unknown)
+        words = reader.source_words([sentences] if alone else sentences)
+        searcher = known.sampler(sampler)
         stop = (preprocessor.tokenizer.end_token_id,)
         top_k = self.search_top_k if top_k is None else top_k
-        limit = max_length or preprocessor.decoder_sequence_length
-        key = ("search", attention, n_best, limit, stop, *search_key(sampler, top_k))
+        asked, attends = reader.hypotheses, reader.attention
+        key = ("search", attends, asked, limit, stop, known.key, *search_key(given, top_k))
 
         def make():
-            return lambda inputs: search(self, inputs, sampler, stop, top_k, attention, n_best=n_best, limit=limit)
+            options = {"n_best": asked, "limit": limit, "processors": known.processors}
+            return lambda inputs: search(self, inputs, searcher, stop, top_k, attends, **options)
 
-        def pack(ids, width):
-            return (preprocessor.pack_search(ids, width, limit),)
+        def pack(ids, members, width):
+            inputs = preprocessor.pack_search(ids, width, limit, [known.prefixes[i] for i in members])
+            return ({**inputs, **numbers_of(searcher, ids, limit), **known.data(members)},)
 
-        def read(source, found, row):
-            return read_hypotheses(found, row, source, n_best, preprocessor)
+        def read(source, member, found, row):
+            return reader.read(found, row, source, words[member])
 
-        around = retrying_at_full_length if may_retry_at_full_length(sampler) else None
-        options = {"progress": progress, "clock": clock, "around": around, "beams": sampler.num_beams}
-        results = self._in_batches((text.sources,), batch_size, key, make, pack, read, **options)
+        around = retrying_at_full_length if may_retry_at_full_length(searcher) else None
+        options = {"progress": progress, "clock": clock, "around": around, "beams": searcher.rows}
+        batches = grid_batches([list(map(len, text.sources))], [preprocessor.encoder_sequence_length], batch_size)
+        sides = text.sources, range(len(text))
+        results = self._programs.run_batches(batches, sides, key, make, pack, read, **options)
         return results[0] if alone else results
 
     @overload

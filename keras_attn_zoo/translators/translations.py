@@ -15,7 +15,8 @@ class Hypothesis:
 
     Attributes:
         text: the translation.
-        score: its log-probability divided by the length penalty.
+        score: its log-probability divided by the length penalty, with the coverage penalty; after a choice by minimum
+            Bayes risk, the expected utility.
         log_prob: its log-probability, the end token included.
         source_tokens: subwords of the source, the end token included.
         tokens: subwords of the translation, the end token included.
@@ -86,8 +87,8 @@ def read_hypotheses(
     empty = len(source) == 1
     hypotheses = []
     for beam in range(1 if empty else n_best):
-        if found["log_probs"][row, beam] < IMPOSSIBLE / 2:
-            break
+        if not empty and found["log_probs"][row, beam] < IMPOSSIBLE / 2:
+            continue
         ids = [end] if empty else until_end(found["token_ids"][row, beam], end)
         attention = None
         if "attention" in found:

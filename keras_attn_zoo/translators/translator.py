@@ -22,7 +22,7 @@ from keras_attn_zoo.presets.saving import PresetLoading, check_vocabulary_sizes
 from keras_attn_zoo.presets.weight_storage import readable_shapes
 from keras_attn_zoo.runtime.compiled_functions import Programs
 from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MEANS, MOST_BEAMS
-from keras_attn_zoo.support.errors import UserError, check_arguments
+from keras_attn_zoo.support.errors import UserError, check_arguments, choice
 from keras_attn_zoo.support.files import PathLike, shown
 from keras_attn_zoo.support.types import Config, Tensor
 from keras_attn_zoo.training.token_loss import mixture_losses, token_losses
@@ -35,6 +35,7 @@ from keras_attn_zoo.translators.preprocessor import TranslationPreprocessor, sha
 from keras_attn_zoo.translators.search import (
     are_search_settings,
     may_retry_at_full_length,
+    numbers_of,
     retrying_at_full_length,
     sampler_of,
     search,
@@ -68,8 +69,9 @@ class Translator(
         backbone: an `RNNBackbone`, or a `TransformerBackbone`: the result is a `TransformerTranslator` then.
         preprocessor: a `TranslationPreprocessor`; with None, the model works on ids only.
         search_settings: "beams", "length_penalty" and "search_top_k" of its search until `compile` says otherwise, kept
-            in presets; by default five beams and a length penalty of 1. "pooled", a dict of the other arguments, makes
-            it a `PooledBeamSearch`.
+            in presets; by default five beams and a length penalty of 1. They may have "coverage_penalty", "min_length"
+            and "no_repeat_ngram" of a `BeamSearch`; "pooled", a dict of the other arguments, makes it a
+            `PooledBeamSearch`.
 
     `fit` takes the inputs of `RNNBackbone` with the next tokens as labels and
     sample weights that mark the real ones, or a dict of strings, "encoder_text" and
@@ -202,8 +204,7 @@ class Translator(
         own = {"greedy": BeamSearch(1), "beam": BeamSearch(5, length_penalty=1.0)}
         if isinstance(sampler, str):
             if sampler not in (*own, *_KERASHUB_SAMPLERS):
-                names = ", ".join((*own, *_KERASHUB_SAMPLERS))
-                raise UserError(f"there is no sampler {sampler!r}: choose one of {names}, or give a sampler object.")
+                raise UserError(f"there is no sampler {sampler!r}: {choice(sampler, (*own, *_KERASHUB_SAMPLERS))}")
             sampler = own.get(sampler, sampler)
         super().compile(optimizer=optimizer, loss=None, weighted_metrics=None, sampler=sampler, **kwargs)
         self.compile_training(label_smoothing, accumulation_steps)
@@ -344,7 +345,8 @@ class Translator(
         if not are_search_settings(settings):
             raise UserError(
                 f"search_settings must have beams, from 1 to {MOST_BEAMS}, length_penalty, from 0 to "
-                f"{HIGHEST_PENALTY}, and search_top_k; received {reprlib.repr(settings)}."
+                f"{HIGHEST_PENALTY}, and search_top_k, and may have others of a BeamSearch; received "
+                f"{reprlib.repr(settings)}."
             )
         self._check_top_k(settings["search_top_k"], "search_top_k")
         self.sampler = sampler_of(settings)
@@ -379,13 +381,17 @@ class Translator(
         inputs = keras.tree.map_structure(keras.ops.convert_to_numpy, inputs)
         # Without an end, all the room is needed.
         limit = inputs["decoder_token_ids"].shape[1] if stop and may_retry_at_full_length(sampler) else None
+        rows = zip(inputs["encoder_token_ids"], inputs["encoder_padding_mask"], strict=True)
+        inputs |= numbers_of(
+            sampler, [ids[mask.astype("bool")] for ids, mask in rows], inputs["decoder_token_ids"].shape[1]
+        )
         found = self._programs.run(
             ("generate", stop, limit, *search_key(sampler, self.search_top_k)),
             lambda: functools.partial(self.generate_step, stop_token_ids=stop, limit=limit),
             inputs,
             changing=sampler.variables,
             around=None if limit is None else lambda run: retrying_at_full_length(run, self.preprocessor is not None),
-            beams=getattr(sampler, "num_beams", 1),
+            beams=getattr(sampler, "rows", 1),
         )
         return {name: x for name, x in found.items() if name != "certain"}
 

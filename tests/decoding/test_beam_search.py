@@ -310,13 +310,22 @@ def test_stopping_early_changes_nothing():
 
 
 def test_configuration():
-    sampler = BeamSearch(num_beams=7, length_penalty=0.4, temperature=1.5)
-    restored = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(sampler))
+    given = {
+        **{"num_beams": 7, "length_penalty": 0.4, "temperature": 1.5},
+        **{"coverage_penalty": 0.2, "min_length": 2, "no_repeat_ngram": 3},
+    }
+    restored = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(BeamSearch(**given)))
     assert isinstance(restored, BeamSearch)
-    assert restored.get_config() == {"num_beams": 7, "length_penalty": 0.4, "temperature": 1.5}
+    assert restored.get_config() == given
 
 
-@pytest.mark.parametrize("arguments", [{"num_beams": 0}, {"num_beams": 2.0}, {"length_penalty": -0.1}])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *({"num_beams": 0}, {"num_beams": 2.0}, {"length_penalty": -0.1}, {"coverage_penalty": -1}),
+        *({"min_length": -1}, {"no_repeat_ngram": 1.5}),
+    ],
+)
 def test_errors(arguments):
     with pytest.raises(ValueError, match=f"Received: {next(iter(arguments.values()))}"):
         BeamSearch(**arguments)

@@ -22,6 +22,8 @@ SAMPLED = [*TRAIN[: -len(SMALL)], *UNIGRAM, "subword_sampling_nbest=5", "subword
 FROM = ["train", "--from", "run", *CORPUS, "--run", "new", "--freeze", "embeddings", "--lora", "2", "--set", "seed=5"]
 COMPARE = ["compare", "--systems", "bahdanau", *CORPUS, "--out", "new", "--set", "hidden_dim=8", *SMALL]
 MANY = ["--seeds", "1", "2", "--grid", "dropout=0.1,0.2", "--budget", "2steps", "--tokenize", "char"]
+SEVERAL = ["translate", "run", "--input", "text/test.de", "--n-best", "2"]
+DRAWN, DIVERSE = ["--strategy", "sampling"], ["--strategy", "diverse", "--beams", "4"]
 COMMANDS = {
     ("demo",): [["demo", "--out", "new"]],
     ("presets",): [["presets"]],
@@ -42,6 +44,11 @@ COMMANDS = {
         ["translate", "run/best", "--input", "text/test.de", "--output", "out.txt"],
         ["translate", "run", "run/best", "rot haus", "--mean", "geometric"],
         ["translate", "run", "--input", "text/test.de", "--output", "out.txt", "--resume"],
+        [*SEVERAL, *DRAWN, "--samples", "4", "--temperature", "2", "--sample-top-k", "3", "--top-p", "0.9"],
+        [*SEVERAL, *DRAWN, "--seed", "3", "--mbr", "bleu", "--min-length", "1", "--no-repeat-ngram", "2"],
+        [*SEVERAL, *DIVERSE, "--groups", "2", "--diversity", "1", "--coverage-penalty", "0.1"],
+        [*SEVERAL, "--prefix", "text/prefixes.en", "--require-file", "text/prefixes.en"],
+        ["translate", "run", "rot haus", "--forbid", "cat", "--require", "house"],
     ],
     ("evaluate",): [
         ["evaluate", "run", "--test", "text/test.de", "text/test.en", "--name", "other"],

@@ -12,6 +12,7 @@ from tests.hostile.sandbox import RECIPES, recipe
 SEED = 1
 # How options are told apart, by the name of what they set. An option that is not listed is known by its type.
 TEXTS = {"train", "valid", "test", "input", "hypotheses", "references", "source", "target", "bitext", "gold", "files"}
+TEXTS |= {"prefix", "require_file"}
 READS = TEXTS | {"settings"}
 MODELS = {"model", "reverse_model", "models", "runs", "baseline", "beside", "initial_model"}
 WRITES_FILE = {"output"}
@@ -19,7 +20,7 @@ WRITES_FOLDER = {"run", "out", "folder"}
 # Positional arguments of the good lines.
 POSITIONAL = ("run", "latent", "run/best", "standard", "hmm", "--", "rot haus", "text/train.de", "text/test.gold")
 FREE_TEXT = {"sentence", "sentences", "target"}
-WORDS = {"system", "systems", "key", "backend", "layer", "corpus", "names", "download", "verify"}
+WORDS = {"system", "systems", "key", "backend", "layer", "corpus", "names", "download", "verify", "strategy", "mbr"}
 
 NO_NUMBERS = (
     "nonsense",
@@ -204,6 +205,9 @@ def _bad_value(path, action, rng):
         value = rng.choice(("", " ", "\udcff", "x " * 5000, "two\nlines", "\x00".replace("\x00", "\x1b[2J"), "𝔘" * 50))
         refuse = value in ("\udcff", "x " * 5000)
         return "a sentence", value, "refuse" if refuse else "either", None
+    if dest in ("forbid", "require"):
+        value = rng.choice(("", " ", "\udcff", "x " * 5000, "two\nlines", "...", "nonsense"))
+        return "a word", value, "either" if value == "nonsense" else "refuse", None
     if action.choices:
         return "none of the choices", rng.choice(("nonsense", "", "\udcff", "END")), "refuse", None
     if dest == "name":

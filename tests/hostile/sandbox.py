@@ -70,6 +70,7 @@ class Sandbox:
                 score_run(run.path, load_translator(run.path), corpus.test)
                 repeat_text(run, 20)
             for side in ("de", "en"):
+                (text / f"prefixes.{side}").write_text("house\n" * 6, encoding="utf-8")
                 (text / f"many.{side}").write_text((text / f"test.{side}").read_text("utf-8") * 20, encoding="utf-8")
             tiny.translator(joint=True, body=tiny.transformer, tie_embeddings="all").save_to_preset(
                 self.work / "standard"

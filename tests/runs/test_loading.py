@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from keras_attn_zoo.data.subwords import Subwords
+from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
 from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.runs.preparation import build_translator
 from keras_attn_zoo.runs.resuming import check_resumable
@@ -27,6 +28,21 @@ def test_a_preset_stands_for_itself(trained, tmp_path):
         RunFolder(preset).system()
     with pytest.raises(UserError, match="is not a run folder"):
         RunFolder(preset).check_free()
+
+
+def test_further_settings_of_a_search(trained, tmp_path):
+    given = {"coverage_penalty": 0.2, "min_length": 2, "no_repeat_ngram": 3}
+    translator = load_translator(trained, **given)
+    assert given.items() <= translator.sampler.get_config().items()
+    translator.save_to_preset(tmp_path / "preset")
+    assert given.items() <= load_translator(tmp_path / "preset", min_length=2).sampler.get_config().items()
+    # A pool of finished hypotheses takes no coverage penalty; a plain search may take its place.
+    translator.sampler = PooledBeamSearch(2, 1.0)
+    translator.save_to_preset(tmp_path / "pooled")
+    with pytest.raises(UserError, match="a PooledBeamSearch, as this preset has it, has no coverage_penalty"):
+        load_translator(tmp_path / "pooled", coverage_penalty=0.2)
+    plain = load_translator(tmp_path / "pooled", coverage_penalty=0.2, plain=True).sampler
+    assert (type(plain), plain.num_beams, plain.length_penalty) == (BeamSearch, 2, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,7 @@ def test_sampler_names():
     task.compile(sampler="top_k")
     translations = task.generate(TEXTS[:2])
     assert len(translations) == 2 and all(isinstance(text, str) for text in translations)
-    with pytest.raises(UserError, match="translate needs a BeamSearch"):
-        task.translate(TEXTS[:1])
-    with pytest.raises(UserError, match="there is no sampler 'beem': choose one of greedy, beam, random, top_k, top_p"):
+    with pytest.raises(UserError, match=r"there is no sampler 'beem': did you mean beam\?"):
         task.compile(sampler="beem")
 
 
