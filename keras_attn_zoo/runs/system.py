@@ -153,8 +153,9 @@ def _of_other_body(name, body):
     titles = [other.title for other in BODIES.values() if name in other.settings]
     if not titles:
         return None
+    others = " and the ".join(titles)
     return UserError(
-        f"{shown_value(name)} is a setting of the {' and the '.join(titles)}, not of the {BODIES[body].title}: leave it out."
+        f"{shown_value(name)} is a setting of the {others}, not of the {BODIES[body].title}: leave it out."
     )
 
 
