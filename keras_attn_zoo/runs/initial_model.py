@@ -13,7 +13,7 @@ from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingS
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.support.compat import layers_of
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import PathLike
+from keras_attn_zoo.support.files import PathLike, shown
 from keras_attn_zoo.support.setting_types import shown_value
 from keras_attn_zoo.translators import Translator
 
@@ -50,7 +50,9 @@ def system_from(model: PathLike) -> System:
 
 def _system_of(translator, model):
     if any(layer.quantization_mode is not None for layer in layers_of(translator)):
-        raise UserError(f"{model} is quantized, and integers cannot be trained: give the model from before that.")
+        raise UserError(
+            f"{shown(model)} is quantized, and integers cannot be trained: give the model from before that."
+        )
     run, config = RunFolder(model), translator.backbone.get_config()
     body = next(one for one in BODIES.values() if isinstance(translator.backbone, one.body_class))
     backbone = {name: config[name] for name in body.settings}
@@ -95,13 +97,15 @@ def load_initial_model(system: System) -> Translator | None:
     translator = load_translator(model)
     own = _system_of(translator, model)
     if own.body != system.body:
-        raise UserError(f"{model} has body={own.body!r}, not {system.body!r}: take the body of the model, with --from.")
+        raise UserError(
+            f"{shown(model)} has body={own.body!r}, not {system.body!r}: take the body of the model, with --from."
+        )
     given = {**system.sizes, **{name: getattr(system.data, name) for name in _OF_VOCABULARY}}
     kept = {**own.sizes, **{name: getattr(own.data, name) for name in _OF_VOCABULARY}}
     for name, value in kept.items():
         if given[name] != value and name not in _WITHOUT_WEIGHTS:
             raise UserError(
-                f"--from keeps body and vocabulary of {model}, which has {name}={shown_value(value)}, not "
+                f"--from keeps body and vocabulary of {shown(model)}, which has {name}={shown_value(value)}, not "
                 f"{shown_value(given[name])}: leave it out. What may change are {', '.join(_WITHOUT_WEIGHTS)}, seed, "
                 "precision, and the settings of search, training, lengths and filters."
             )
@@ -113,20 +117,17 @@ def build_from(model: Translator, system: System) -> Translator:
 
     Args:
         model: see `load_initial_model`.
-        system: its precision, dropout, lengths and seed count.
+        system: the system, of which precision, dropout, lengths and seed matter here.
     """
     keras.utils.set_random_seed(system.seed)
     backbone, preprocessor = model.backbone, model.preprocessor
-    config = {**backbone.get_config(), "dtype": policy(system.precision)}
+    own = {name: system.sizes[name] for name in _WITHOUT_WEIGHTS if name in system.sizes}
+    config = {**backbone.get_config(), **own, "dtype": policy(system.precision)}
     config.pop("name")
     with without_drawing():
-        copy = type(backbone).from_config({**config, **{name: system.sizes[name] for name in _own(system)}})
+        copy = type(backbone).from_config(config)
     copy.set_weights(backbone.get_weights())
     length = longest_translation(system.data.max_tokens)
     preprocessor.encoder_sequence_length = preprocessor.decoder_sequence_length = length
     preprocessor.truncation = system.data.truncation
     return Translator(copy, preprocessor)
-
-
-def _own(system):
-    return [name for name in _WITHOUT_WEIGHTS if name in system.sizes]

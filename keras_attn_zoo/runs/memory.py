@@ -16,14 +16,14 @@ _COPIES = 4
 _LOG = logging.getLogger(__name__)
 
 
-def weight_bytes(parameters: int) -> int:
-    """Return the memory that weights, gradients and optimiser need.
+def weight_bytes(parameters: int, more_copies: int = 0) -> int:
+    """Return the memory that weights, gradients and optimiser need, and further copies of the weights.
 
     Example:
         >>> weight_bytes(1_000_000)
         16000000
     """
-    return parameters * _COPIES * _FLOAT
+    return parameters * (_COPIES + more_copies) * _FLOAT
 
 
 def activation_bytes(system: System, vocabulary_size: int) -> int:
@@ -55,7 +55,9 @@ def check_memory(system: System, parameters: int, vocabulary_size: int, tell: bo
     Raises:
         UserError: weights, gradients and optimiser need more memory than the machine has.
     """
-    needed = weight_bytes(parameters)
+    # The moving average; the model that training begins with.
+    more_copies = [one is not None for one in (system.training.ema_momentum, system.training.initial_model)]
+    needed = weight_bytes(parameters, sum(more_copies))
     model = f"{system.name}: {parameter_count(parameters)} parameters"
     if on_cpu() and needed > machine_bytes():
         raise UserError(

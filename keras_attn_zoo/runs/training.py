@@ -114,6 +114,8 @@ def train_system(
         require("tensorboard", user="a log for TensorBoard", extra="tensorboard")
     check_system(system, max_tokens)
     check_texts(system, corpus, max_tokens)
+    initial = load_initial_model(system)
+    given = None if initial is None else initial.preprocessor.subwords
     run = RunFolder(folder)
     data_folder = data_folder or run.path / "data"
     with run.lock(wait):
@@ -124,17 +126,15 @@ def train_system(
         if system.precision == "auto":
             own = agreed(run.system().precision if run.holds_run else None)
             system = system.override(precision=own or resolve("auto"))
-        initial = load_initial_model(system)
-        own = None if initial is None else initial.preprocessor.subwords
-        description = described(corpus, system.data, own)
+        description = described(corpus, system.data, given)
         with leader_first():
             # Before anything is written: whoever gives another text by mistake finds all as it was.
             # Where scores after a part of all steps are logged, the log depends on their number.
             check_resumable(run, system, description, corpus.test.rows(), length=bool(bleu_after))
             key = description["fingerprint"]
-            subwords = own or prepare_subwords(corpus, system.data, data_folder, key)
+            subwords = given or prepare_subwords(corpus, system.data, data_folder, key)
             check_with_subwords(system, corpus, subwords, max_tokens)
-            data = prepare_data(corpus, system.data, data_folder, key, own)
+            data = prepare_data(corpus, system.data, data_folder, key, given)
         bleu = {"max_tokens": max_tokens, "bleu_after": bleu_after, "scoring": scoring or {}}
         return _train(system, corpus, run, data, description, initial, tensorboard, callbacks, **bleu)
 

@@ -7,12 +7,13 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.support.types import Logs
+from keras_attn_zoo.training.adam import Adam
 
 
 class AveragedWeights(keras.callbacks.Callback):
-    """Score and save every round with the moving average of the weights, if the optimizer has one.
+    """Score and save every round with the moving average of the weights.
 
-    The averages that `Adam(..., use_ema=True, ema_momentum=μ)` keeps take the place of
+    The averages that our `Adam(..., use_ema=True, ema_momentum=μ)` keeps take the place of
     the weights from the beginning of the validation to the end of the round:
 
         a(1) = w(1),   a(t) = μ·a(t-1) + (1 - μ)·w(t)
@@ -51,7 +52,7 @@ def averaged_weights(model: keras.Model) -> Iterator[None]:
         >>> with averaged_weights(model):  # doctest: +SKIP
         ...     model.save_to_preset("averaged")
     """
-    pairs = model.optimizer.averages()
+    pairs = model.optimizer.averages() if isinstance(model.optimizer, Adam) else []
     # Copies: under JAX, two variables would share a buffer, and a step gives both away.
     kept = [ops.copy(weight) for weight, _ in pairs]
     for weight, average in pairs:
