@@ -32,7 +32,7 @@ def ensemble(members):
 
 
 def distributions(member, text):
-    """float64 p(y_i | y_<i, x) `(prefix, position, vocabulary)` after all prefixes of two tokens, by a member's call."""
+    """float64 p(y_i | y_<i, x) `(prefix, position, vocabulary)` after all prefixes of two tokens, by one member."""
     prefixes = np.array([(START, *two) for two in itertools.product(range(tiny.PIECES), repeat=2)], "int32")
     ids = [*member.preprocessor.source_tokenizer.tokenize([text])[0], END]
     sources = np.tile(np.array(ids, "int32"), (len(prefixes), 1))
@@ -156,7 +156,8 @@ def test_an_ensemble_takes_what_all_members_take(members):
     members[2].search_top_k = 2
     assert Translator.ensemble(members).search_top_k == 2
     members[2].search_top_k = None
-    one, every = ([best[0].log_prob for best in Translator.ensemble(members).translate(TEXTS, top_k=k)] for k in (1, 0))
+    latent = Translator.ensemble(members, "geometric")
+    one, every = ([best[0].log_prob for best in latent.translate(TEXTS, top_k=k)] for k in (1, 0))
     assert np.abs(np.subtract(one, every)).max() > 1e-3
     ensemble.translate(TEXTS[0])
     with pytest.raises(UserError, match="top_k applies only to latent alignments"):
