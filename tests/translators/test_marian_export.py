@@ -217,3 +217,21 @@ def test_an_opened_model_goes_out_as_it_came_in(tmp_path):
         before = model(**batch, decoder_input_ids=start).logits[..., :-1]
         after = again(**renamed, decoder_input_ids=start).logits[..., places[:-1]]
     np.testing.assert_allclose(after, before, atol=1e-4)
+
+
+def test_the_search_of_an_opened_model_goes_out_as_it_came_in(tmp_path):
+    """`generate` without any option finds the same, before and after."""
+    marian_checkpoint = pytest.importorskip("tests.translators.marian_checkpoint")
+    search = {"num_beams": 3, "length_penalty": 0.3, "early_stopping": True, "max_length": 12}
+    model, tokenizer = marian_checkpoint.write(tmp_path / "original", {**search, "bad_words_ids": [[5], [9]]})
+    opened = Translator.from_preset(tmp_path / "original")
+    export_to_transformers(opened, tmp_path / "exported")
+    written = json.loads((tmp_path / "exported" / "generation_config.json").read_text())
+    assert {name: written[name] for name in search} == search and len(written["bad_words_ids"]) == 3
+    texts, found = marian_checkpoint.text("source", 8), []
+    again = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "exported").eval()
+    both = (model, tokenizer), (again, transformers.AutoTokenizer.from_pretrained(tmp_path / "exported"))
+    for one, pieces in both:
+        ids = one.generate(**pieces(texts, return_tensors="pt", padding=True))
+        found.append(pieces.batch_decode(ids, skip_special_tokens=True))
+    assert found == [opened.generate(texts)] * 2
