@@ -39,6 +39,7 @@ _LATER_SETTINGS = {"precision": "float32"}
 _LATER_IN_PARTS: dict[str, dict[str, Any]] = {
     "data": dict(drop_illegal_characters=False, subword_sampling_alpha=0.1, truncate_keep="start", task="translation"),
     "training": {"bleu_tokenize": "13a"},
+    "search": {"coverage_penalty": 0.0, "min_length": 0, "no_repeat_ngram": 0},
 }
 # Whose versions a run notes.
 _PACKAGES = [
