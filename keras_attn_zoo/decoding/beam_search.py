@@ -126,12 +126,13 @@ class BeamSearch(keras_hub.samplers.Sampler):
         score(y) = log p(y_1..y_n | x) / ((5 + n) / 6)^α + β Σ_j log(min(Σ_i α_ij, 1))
 
     where n includes the end token, which belongs to y unless y is cut at the
-    maximum length, and α_ij is the attention of position i to source position j. A
-    finished hypothesis keeps its score and its place until `num_beams` others beat
-    it. With as many beams as there are hypotheses, the search is exhaustive. It ends
-    when all hypotheses kept are finished, or when no other can still beat those asked
-    for: an unfinished one's log-probability only falls, so its score will never be
-    above that with the longest length and complete coverage.
+    maximum length. α_ij is the attention of position i to source position j, and
+    counts as far as a hypothesis has come. A finished hypothesis keeps its score and
+    its place until `num_beams` others beat it. With as many beams as there are
+    hypotheses, the search is exhaustive. It ends when all hypotheses kept are
+    finished, or when no other can still beat those asked for: an unfinished one's
+    log-probability only falls, so its score will never be above that with the
+    longest length and complete coverage.
 
     Args:
         num_beams: number of hypotheses kept; 1 is greedy search.

@@ -43,8 +43,8 @@ def expected_utilities(
         UserError: an unknown utility.
 
     Example:
-        >>> utilities = expected_utilities(["a red house", "the red house", "trees"])
-        >>> utilities.index(max(utilities))
+        >>> utilities = expected_utilities(["trees", "a red house", "the red house"])
+        >>> utilities.index(min(utilities))
         0
 
     Source: Kumar and Byrne 2004, equation 2, with 1 - u as the loss; Eikema and Aziz 2020, equation 5, for samples.

@@ -47,6 +47,7 @@ _LATER_IN_PARTS: dict[str, dict[str, Any]] = {
         "keep_best": 0,
         **dict.fromkeys(("average", "ema_momentum", "initial_model", "freeze", "lora_rank")),
     },
+    "search": {"coverage_penalty": 0.0, "min_length": 0, "no_repeat_ngram": 0},
 }
 # The settings of the length of a training.
 LENGTH = ("epochs", "budget")

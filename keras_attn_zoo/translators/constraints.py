@@ -127,7 +127,12 @@ class EncodedConstraints:
 
     def data(self, members: Sequence[int]) -> dict[str, np.ndarray]:
         """Return the inputs of a search for the phrases of some sentences; none if no sentence has any."""
-        return {"phrases": phrase_rows([self.phrases[i] for i in members])} if self.phrase_tokens else {}
+        return {"phrases": self._phrase_rows[list(members)]} if self.phrase_tokens else {}
+
+    @functools.cached_property
+    def _phrase_rows(self):
+        """Of all sentences, so that every batch has the same shape."""
+        return phrase_rows(self.phrases)
 
     def sampler(self, sampler: BeamSearch) -> BeamSearch:
         """Return the search that finds required phrases; the given one if there are none.

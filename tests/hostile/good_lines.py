@@ -49,6 +49,7 @@ COMMANDS = {
         [*SEVERAL, *DIVERSE, "--groups", "2", "--diversity", "1", "--coverage-penalty", "0.1"],
         [*SEVERAL, "--prefix", "text/prefixes.en", "--require-file", "text/prefixes.en"],
         ["translate", "run", "rot haus", "--forbid", "cat", "--require", "house"],
+        ["translate", "run", "rot haus", "--replace-unknown"],
     ],
     ("evaluate",): [
         ["evaluate", "run", "--test", "text/test.de", "text/test.en", "--name", "other"],

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_attn_zoo.decoding import Sampling
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import Translator
 from keras_attn_zoo.translators.saved_model_export import export_to_saved_model
@@ -56,7 +57,9 @@ def test_a_saved_model_translates_alike(tmp_path, body, options):
 
 
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="TensorFlow writes it")
-def test_a_translator_without_a_preprocessor_is_not_exported(tmp_path):
+def test_what_is_not_exported(tmp_path):
+    with pytest.raises(UserError, match="a SavedModel draws no translations"):
+        export_to_saved_model(tiny.translator(body=tiny.transformer, sampler=Sampling(2)), tmp_path / "served")
     with pytest.raises(UserError, match="the translator has no preprocessor"):
         export_to_saved_model(Translator(tiny.transformer()), tmp_path / "served")
 
