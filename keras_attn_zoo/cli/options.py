@@ -219,7 +219,10 @@ def add_word_pair_arguments(parser: Parser) -> None:
 def add_links_arguments(parser: Parser) -> None:
     """Add what becomes of links: `--symmetrize`, `--gold` and how it is written, `--output` and its format."""
     parser.add_argument(
-        "--symmetrize", choices=SYMMETRIZATIONS, help="how to make one alignment from those of both directions"
+        "--symmetrize",
+        choices=SYMMETRIZATIONS,
+        metavar="METHOD",
+        help=f"how to make one alignment from those of both directions: {', '.join(SYMMETRIZATIONS)}",
     )
     parser.add_argument("--gold", metavar="FILE", help="gold links to score against")
     add_gold_arguments(parser)
