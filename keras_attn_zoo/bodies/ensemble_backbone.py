@@ -39,8 +39,8 @@ class EnsembleBackbone(TranslationBackbone):
     log-probabilities up to a constant, and "attention_scores" `(batch, heads, target, source)`.
 
     Raises:
-        UserError: fewer than two members; different vocabulary sizes; another mean; `get_config`, since an ensemble has
-            no preset of its own.
+        UserError: fewer than two members; different vocabulary sizes; another mean; `get_config`, since an
+            ensemble has no preset of its own.
 
     Example:
         >>> from keras_attn_zoo.bodies import RNNBackbone, TransformerBackbone
@@ -54,6 +54,7 @@ class EnsembleBackbone(TranslationBackbone):
     # Those of `attention_layer` of every member.
     attention_layer = "all"
     latent_head = output_projection = None
+    can_be_trained = False
 
     def __init__(self, members: Sequence[TranslationBackbone], mean: str = MEANS[0]) -> None:
         members = list(members)
@@ -167,15 +168,15 @@ class _Members(keras.layers.Layer):
     def build(self, input_shape: Shape) -> None:
         self.built = True
 
-    def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> dict[str, Tensor]:
+    def call(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         given = {name: x for name, x in inputs.items() if x is not None}
-        found = [member(given, training=training, logits=True) for member in self.members]
+        found = [member(given, logits=True) for member in self.members]
         return {
             "logits": log_mean([one["logits"] for one in found], self.mean),
             "attention_scores": _joined_heads([one["attention_scores"] for one in found]),
         }
 
-    def compute_output_spec(self, inputs: dict[str, Tensor], training: bool | None = None) -> dict[str, Any]:
+    def compute_output_spec(self, inputs: dict[str, Tensor]) -> dict[str, Any]:
         given = {name: x for name, x in inputs.items() if name != "teacher_forcing_mask"}
         specs = [member.compute_output_spec(given, logits=True) for member in self.members]
         heads = [one["attention_scores"].shape for one in specs]
