@@ -10,7 +10,7 @@ from keras import ops
 from keras_attn_zoo.bodies.backbone import TranslationBackbone
 from keras_attn_zoo.bodies.model_inputs import translation_inputs
 from keras_attn_zoo.support.choices import MEANS
-from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.errors import UserError, choice
 from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
 
 
@@ -61,7 +61,7 @@ class EnsembleBackbone(TranslationBackbone):
         if len(members) < 2:
             raise UserError(f"an ensemble needs two members or more; received {len(members)}.")
         if mean not in MEANS:
-            raise UserError(f"there is no mean {mean!r}: choose {' or '.join(MEANS)}.")
+            raise UserError(f"there is no mean {mean!r}: {choice(str(mean), MEANS)}")
         first = members[0].vocabulary_sizes
         for number, member in enumerate(members[1:], start=2):
             if member.vocabulary_sizes != first:
