@@ -194,7 +194,7 @@ def test_what_cannot_be_combined_is_refused(members, tmp_path):
     ):
         with pytest.raises(UserError, match=said):
             Translator.ensemble(given)
-    with pytest.raises(UserError, match="no mean 'geometrical': did you mean geometric?"):
+    with pytest.raises(UserError, match="no mean 'geometrical': did you mean geometric"):
         Translator.ensemble([first, first], mean="geometrical")
     larger = tiny.RNNBackbone(tiny.PIECES, 29, embedding_dim=2, hidden_dim=2)
     with pytest.raises(
