@@ -59,12 +59,14 @@ class TranslationBackbone(
         attention_outputs: scores of all layers by place: "cross", and for a Transformer "encoder" and "decoder".
         suppressed_tokens: ids that a search never chooses, whatever their logits.
         arguments: the dataclass that declares what the constructor takes, see `schema`; None if none does.
+        can_be_trained: whether a translator with this body takes training data.
         feeds_itself: whether the class can feed the decoder its own predictions.
     """
 
     arguments: type[BodyArguments] | None = None
     attention_layer: int | str = -1
     suppressed_tokens: Sequence[int] = ()
+    can_be_trained: bool = True
     feeds_itself: bool = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -10,7 +10,7 @@ from keras import ops
 from keras_attn_zoo.bodies.backbone import TranslationBackbone
 from keras_attn_zoo.bodies.model_inputs import translation_inputs
 from keras_attn_zoo.support.choices import MEANS
-from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.errors import UserError, choice
 from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
 
 
@@ -39,8 +39,8 @@ class EnsembleBackbone(TranslationBackbone):
     log-probabilities up to a constant, and "attention_scores" `(batch, heads, target, source)`.
 
     Raises:
-        UserError: fewer than two members; different vocabulary sizes; another mean; `get_config`, since an ensemble has
-            no preset of its own.
+        UserError: fewer than two members; different vocabulary sizes; another mean; `get_config`, since an
+            ensemble has no preset of its own.
 
     Example:
         >>> from keras_attn_zoo.bodies import RNNBackbone, TransformerBackbone
@@ -54,13 +54,14 @@ class EnsembleBackbone(TranslationBackbone):
     # Those of `attention_layer` of every member.
     attention_layer = "all"
     latent_head = output_projection = None
+    can_be_trained = False
 
     def __init__(self, members: Sequence[TranslationBackbone], mean: str = MEANS[0]) -> None:
         members = list(members)
         if len(members) < 2:
             raise UserError(f"an ensemble needs two members or more; received {len(members)}.")
         if mean not in MEANS:
-            raise UserError(f"there is no mean {mean!r}: choose {' or '.join(MEANS)}.")
+            raise UserError(f"there is no mean {mean!r}: {choice(str(mean), MEANS)}")
         first = members[0].vocabulary_sizes
         for number, member in enumerate(members[1:], start=2):
             if member.vocabulary_sizes != first:
@@ -167,15 +168,15 @@ class _Members(keras.layers.Layer):
     def build(self, input_shape: Shape) -> None:
         self.built = True
 
-    def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> dict[str, Tensor]:
+    def call(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         given = {name: x for name, x in inputs.items() if x is not None}
-        found = [member(given, training=training, logits=True) for member in self.members]
+        found = [member(given, logits=True) for member in self.members]
         return {
             "logits": log_mean([one["logits"] for one in found], self.mean),
             "attention_scores": _joined_heads([one["attention_scores"] for one in found]),
         }
 
-    def compute_output_spec(self, inputs: dict[str, Tensor], training: bool | None = None) -> dict[str, Any]:
+    def compute_output_spec(self, inputs: dict[str, Tensor]) -> dict[str, Any]:
         given = {name: x for name, x in inputs.items() if name != "teacher_forcing_mask"}
         specs = [member.compute_output_spec(given, logits=True) for member in self.members]
         heads = [one["attention_scores"].shape for one in specs]

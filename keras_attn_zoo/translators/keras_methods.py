@@ -46,10 +46,10 @@ class KerasMethods(CallExport):
             **kwargs: see `keras.Model.fit`.
 
         Raises:
-            UserError: text that `to_ids` does not take; `class_weight`.
+            UserError: text that `to_ids` does not take; `class_weight`; an ensemble.
         """
+        self._check_training(kwargs)
         self._warn_of_int8()  # type: ignore[attr-defined]
-        _check_class_weight(kwargs)
         x, y, sample_weight = self._labelled(x, y, sample_weight)
         if validation_data is not None:
             parts = keras.utils.unpack_x_y_sample_weight(validation_data)
@@ -82,7 +82,7 @@ class KerasMethods(CallExport):
 
     def train_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any) -> Any:
         """Train on one batch, text or ids; see `keras.Model.train_on_batch`."""
-        _check_class_weight(kwargs)
+        self._check_training(kwargs)
         return self._on_batch("train_on_batch", x, y, sample_weight, **kwargs)
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, **kwargs: Any) -> Any:
@@ -92,6 +92,14 @@ class KerasMethods(CallExport):
     def predict_on_batch(self, x: Any, **kwargs: Any) -> dict[str, Any]:
         """Return logits and attention scores of one batch, text or ids; see `keras.Model.predict_on_batch`."""
         return self._on_batch("predict_on_batch", x, **kwargs)
+
+    def _check_training(self, arguments):
+        if not self.backbone.can_be_trained:
+            raise UserError("an ensemble is not trained: train its members, then combine them.")
+        if arguments.pop("class_weight", None) is not None:
+            raise UserError(
+                "class_weight weighs one class for each row, not tokens: leave it out, or give sample_weight."
+            )
 
     def _labelled(self, *arguments):
         x, y, sample_weight = self._ids(*arguments)
@@ -115,8 +123,3 @@ class KerasMethods(CallExport):
         weights = super().token_weights(x, y, sample_weight)  # type: ignore[misc]
         mask = x.get("decoder_padding_mask")
         return weights if mask is None else weights * keras.ops.cast(mask, weights.dtype)
-
-
-def _check_class_weight(arguments):
-    if arguments.pop("class_weight", None) is not None:
-        raise UserError("class_weight weighs one class for each row, not tokens: leave it out, or give sample_weight.")

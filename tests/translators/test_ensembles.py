@@ -194,8 +194,8 @@ def test_what_cannot_be_combined_is_refused(members, tmp_path):
     ):
         with pytest.raises(UserError, match=said):
             Translator.ensemble(given)
-    with pytest.raises(UserError, match="no mean 'harmonic': choose arithmetic or geometric"):
-        Translator.ensemble([first, first], mean="harmonic")
+    with pytest.raises(UserError, match="no mean 'geometrical': did you mean geometric"):
+        Translator.ensemble([first, first], mean="geometrical")
     larger = tiny.RNNBackbone(tiny.PIECES, 29, embedding_dim=2, hidden_dim=2)
     with pytest.raises(
         UserError, match="member 2 of the ensemble has vocabularies of other sizes, 28 and 29, than the"
@@ -207,5 +207,10 @@ def test_what_cannot_be_combined_is_refused(members, tmp_path):
     with pytest.raises(UserError, match="an ensemble is not saved"):
         ensemble.save_to_preset(tmp_path / "preset")
     assert not (tmp_path / "preset").exists()
+    pairs = {"encoder_text": TEXTS, "decoder_text": tiny.sentences("target")[:4]}
+    for method in (ensemble.fit, ensemble.train_on_batch):
+        with pytest.raises(UserError, match="an ensemble is not trained: train its members"):
+            method(pairs)
+    assert ensemble.evaluate(pairs, verbose=0)[0] > 0
     with pytest.raises(UserError, match="cannot be fed its own predictions"):
         ensemble.backbone({**tiny.batch()[0], "teacher_forcing_mask": np.ones((3, 6), "bool")})
