@@ -33,7 +33,7 @@ class GridBeamSearch(BeamSearch):
     is exhaustive.
 
     A step computes `num_beams * (1 + phrase_tokens)` hypotheses of a sentence, and
-    takes as much longer: with three phrases of two tokens, seven times as long.
+    takes at least as much longer: with three phrases of two tokens, seven times.
 
     Args:
         num_beams: number of hypotheses for each number of tokens left.

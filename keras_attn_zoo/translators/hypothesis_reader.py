@@ -59,8 +59,8 @@ class HypothesisReader:
             from keras_attn_zoo.evaluation.minimum_bayes_risk import check_utility
 
             check_utility(mbr)
-        if replace_unknown and not preprocessor.tokenizer.subwords.whole_words:
-            text = "is for word models, and this translator writes subwords: leave it out."
+        if replace_unknown and not all(subwords.whole_words for subwords in preprocessor.subwords):
+            text = "is for word models, and this translator has subwords: leave it out."
             raise UserError(f"replace_unknown {text}", f"--replace-unknown {text}")
         self._preprocessor, self._n_best, self._keep = preprocessor, n_best, attention
         self._mbr, self._replace, self._drawn = mbr, replace_unknown, isinstance(sampler, Sampling)
@@ -102,11 +102,10 @@ class HypothesisReader:
         places = [i for i, token in enumerate(hypothesis.token_ids) if token == UNKNOWN]
         if not places:
             return hypothesis
-        groups = np.array(self._preprocessor.source_tokenizer.subwords.word_groups(source))
         if self._preprocessor.truncation.keep == "end":
-            words = words[-1 - groups.max() :]
-        # The end of the source is no word.
-        weights = np.where(groups >= 0, attention.mean(axis=0)[places], -1.0)
-        replaced = [words[group] for group in groups[weights.argmax(axis=1)]]
+            words = words[1 - len(source) :]
+        # Each word is a token; the last token is the end.
+        aligned = attention.mean(axis=0)[places, :-1].argmax(axis=1)
+        replaced = [words[j] for j in aligned]
         text = self._preprocessor.tokenizer.subwords.decode_words(hypothesis.token_ids, replaced)
         return dataclasses.replace(hypothesis, text=text)

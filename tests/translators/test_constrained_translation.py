@@ -181,7 +181,7 @@ LONG = "bado " * 15
             {"sampler": BeamSearch(2, min_length=15)},
             "min_length=15 is more than the 14 tokens that a translation may have",
         ),
-        ({"replace_unknown": True}, "replace_unknown is for word models, and this translator writes subwords"),
+        ({"replace_unknown": True}, "replace_unknown is for word models, and this translator has subwords"),
         ({"constraints": Constraints(["ba"])}, "received 2 sentences but 1 prefixes: give one for each"),
         (
             {"constraints": Constraints(["", LONG])},
