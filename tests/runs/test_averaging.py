@@ -76,7 +76,9 @@ def test_the_average_is_the_mean_of_the_last_rounds(averaged):
 
 @pytest.mark.every_backend
 @pytest.mark.slow_compiled
-@pytest.mark.parametrize("system", [AVERAGED, TRANSFORMER], ids=["rnn", "transformer"])
+@pytest.mark.parametrize(
+    "system", [pytest.param(AVERAGED, id="rnn"), pytest.param(TRANSFORMER, id="transformer", marks=pytest.mark.slow)]
+)
 def test_rounds_are_saved_with_the_moving_average(system, corpus, tmp_path, monkeypatch):
     """a(1) = w(1), a(t) = μ a(t-1) + (1 - μ) w(t), in float64; the state keeps w and a."""
     write, weights = RunLog.on_train_batch_end, []
@@ -106,7 +108,13 @@ def test_the_validation_is_of_the_average_too(averaged, corpus):
     assert np.isclose(last["val_loss"], loss, rtol=1e-5)
 
 
-@pytest.mark.parametrize("stop_at", [4, pytest.param(8, marks=[pytest.mark.every_backend, pytest.mark.slow_compiled])])
+@pytest.mark.parametrize(
+    "stop_at",
+    [
+        pytest.param(4, marks=pytest.mark.slow),
+        pytest.param(8, marks=[pytest.mark.every_backend, pytest.mark.slow_compiled]),
+    ],
+)
 def test_a_stopped_run_keeps_and_averages_what_an_uninterrupted_one_does(averaged, corpus, tmp_path, stop_at):
     folder = tmp_path / "run"
     with interrupted_after(stop_at):

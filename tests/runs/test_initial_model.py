@@ -158,7 +158,10 @@ def of_parts(paths, freeze):
     return {path for path in paths if any(part in path for part in PARTS[freeze])}
 
 
-@pytest.mark.parametrize(("body", "freeze"), [("rnn", "encoder,output"), ("transformer", "embeddings")])
+@pytest.mark.parametrize(
+    ("body", "freeze"),
+    [("rnn", "encoder,output"), pytest.param("transformer", "embeddings", marks=pytest.mark.slow)],
+)
 def test_frozen_parts_keep_their_bits_and_all_others_move(trained, transformer_run, corpus, tmp_path, freeze, body):
     model = trained if body == "rnn" else transformer_run
     run = train_system(system_from(model).override(freeze=freeze, **ONE_ROUND), corpus, tmp_path / "run")
@@ -187,7 +190,7 @@ def test_something_is_left_to_be_trained(trained):
 
 @pytest.mark.every_backend
 @pytest.mark.slow_compiled
-@pytest.mark.parametrize("body", ["rnn", "transformer"])
+@pytest.mark.parametrize("body", [pytest.param("rnn", marks=pytest.mark.slow), "transformer"])
 def test_lora_is_a_product_beside_the_kernel_and_saved_within_it(
     trained, transformer_run, corpus, tmp_path, body, monkeypatch
 ):

@@ -45,7 +45,7 @@ def at_once(tmp_path_factory, corpus):
     [
         {"epochs": 1.0},
         pytest.param({"budget": "8steps"}, marks=[pytest.mark.every_backend, pytest.mark.slow_compiled]),
-        {"budget": "6steps"},
+        pytest.param({"budget": "6steps"}, marks=pytest.mark.slow),
         {"budget": "2steps", "average": None},
     ],
     ids=str,
