@@ -21,11 +21,16 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = Path(__file__).parent / "results"
 FINDINGS = "findings.json"
 PICTURE = re.compile(r"(!\[[^\]]*\])\(([^)]+\.png)\)")
-# The German verb stands at the end.
-MADE = (
-    "Gestern hat sie im Garten ihre ältere Schwester getroffen.",
-    "She met her older sister in the garden yesterday.",
-)
+# The same sentence, by language; the German verb stands at the end. French without accents, as in some texts.
+MADE = {
+    "de": "Gestern hat sie im Garten ihre ältere Schwester getroffen.",
+    "en": "She met her older sister in the garden yesterday.",
+    "fr": "Hier elle a rencontre sa grande soeur dans le jardin.",
+    "it": "Ieri ha incontrato sua sorella maggiore in giardino.",
+    "ro": "Ieri și-a întâlnit sora mai mare în grădină.",
+    "tr": "Dün bahçede ablasıyla karşılaştı.",
+    "zh": "她昨天在花园里遇见了姐姐。",
+}
 
 
 def load_recipe(name):
@@ -37,17 +42,26 @@ def load_recipe(name):
     return module.RECIPE.tasks[task] if task else module.RECIPE
 
 
-def without_text(recipe, pair=None):
-    """Return a recipe whose pictures have the pair that was made for them, and which shows no other text.
+def languages_of(folder, pair):
+    """The languages of a run's text, by the names of its files, or else of the pair that it stands for."""
+    from keras_attn_zoo.runs.run_folder import RunFolder
 
-    From English, for a language pair of that direction.
-    """
+    text = RunFolder(folder).corpus()
+    found = [Path(file.removesuffix(".gz")).suffix[1:] for file in text.get("train", ())]
+    for codes in (found[:: -1 if text.get("reverse") else 1], (pair or "").split("-")):
+        if len(codes) == 2 and MADE.keys() >= {*codes}:
+            return codes
+    return ["de", "en"]
+
+
+def without_text(recipe, languages=("de", "en")):
+    """Return a recipe whose pictures have the sentences that were made for them, and which shows no other text."""
     from keras_attn_zoo.cli.plot import EXAMPLE, PAIR
     from keras_attn_zoo.studies.paper_tables import PaperTable
 
     def filled(line):
-        for there, made in zip(PAIR, MADE[::-1] if (pair or "").startswith("en-") else MADE, strict=True):
-            line = line.replace(there, made)
+        for there, code in zip(PAIR, languages, strict=True):
+            line = line.replace(there, MADE[code])
         return line
 
     pictures = {file: filled(line) for file, line in recipe.pictures.items() if not EXAMPLE.search(line)}
@@ -100,7 +114,8 @@ def write_one(name, recipe, out):
             (recipe.folder_of(out, pair) / file).unlink(missing_ok=True)
         # One alone shows nothing of a comparison.
         if len(there) > 1 and not kept:
-            draw_pictures(without_text(whole, pair).at_scale(scale), expand(there, {}), recipe.folder_of(out, pair))
+            shown = without_text(whole, languages_of(runs.folders(pair, next(iter(there)))[0], pair))
+            draw_pictures(shown.at_scale(scale), expand(there, {}), recipe.folder_of(out, pair))
     page = write_page(runs, write_tables(runs))
     shown = set()
 

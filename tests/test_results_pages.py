@@ -207,11 +207,26 @@ def test_a_page_shows_no_sentence_of_a_text(writer):
     shown = writer.without_text(recipe)
     assert {type(table) for table in shown.tables} == {PaperTable} and len(shown.tables) == len(recipe.tables) - 1
     assert set(recipe.pictures) - set(shown.pictures) == {"attention-2.png", "attention-3.png"}
-    german, english = writer.MADE
+    german, english = writer.MADE["de"], writer.MADE["en"]
     assert shown.pictures["attention.png"] == f"attention experiment-4 '{german}' --target '{english}' --beside uniform"
     assert not any("{" in line for line in shown.pictures.values())
-    turned = writer.without_text(recipe, "en-de").pictures["attention.png"]
+    turned = writer.without_text(recipe, ("en", "de")).pictures["attention.png"]
     assert turned == f"attention experiment-4 '{english}' --target '{german}' --beside uniform"
+
+
+@pytest.mark.parametrize(
+    ("text", "pair", "languages"),
+    [
+        ({"train": ["a/train.fr", "a/train.en"], "reverse": False}, "de-en", ["fr", "en"]),
+        ({"train": ["a/train.en.gz", "a/train.zh.gz"], "reverse": True}, None, ["zh", "en"]),
+        ({"train": ["a/all.tsv"], "reverse": True}, "en-tr", ["en", "tr"]),
+        ({"generated": {}}, None, ["de", "en"]),
+    ],
+)
+def test_sentences_are_made_in_the_languages_of_the_text(writer, text, pair, languages, tmp_path):
+    run = make_run(tmp_path / "run")
+    run.config.write_text(json.dumps({**json.loads(run.config.read_text()), "corpus": text}))
+    assert writer.languages_of(run.path, pair) == languages
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -278,7 +293,7 @@ def test_pictures_of_a_sentence_of_the_text_are_drawn_again(writer, made_runs, m
     monkeypatch.setattr("keras_attn_zoo.cli.plot.draw_pictures", lambda recipe, *_: drawn.append(recipe.pictures))
     monkeypatch.syspath_prepend(ROOT / "presets")
     writer.write_one("rosendahl2021", dataclasses.replace(recipe, pictures=pictures), out)
-    german, english = writer.MADE
+    german, english = writer.MADE["de"], writer.MADE["en"]
     filled = f"attention transformer '{german}' --target '{english}'"
     assert drawn == [{"of-text.png": filled, "curves.png": "curves transformer"}]
     assert [path.name for path in out.glob("*.png")] == ["curves.png"]
