@@ -48,7 +48,8 @@ def languages_of(folder, pair):
 
     text = RunFolder(folder).corpus()
     found = [Path(file.removesuffix(".gz")).suffix[1:] for file in text.get("train", ())]
-    for codes in (found[:: -1 if text.get("reverse") else 1], (pair or "").split("-")):
+    of_pair = [] if "generated" in text else (pair or "").split("-")
+    for codes in (found[:: -1 if text.get("reverse") else 1], of_pair):
         if len(codes) == 2 and MADE.keys() >= {*codes}:
             return codes
     return ["de", "en"]

@@ -220,7 +220,7 @@ def test_a_page_shows_no_sentence_of_a_text(writer):
         ({"train": ["a/train.fr", "a/train.en"], "reverse": False}, "de-en", ["fr", "en"]),
         ({"train": ["a/train.en.gz", "a/train.zh.gz"], "reverse": True}, None, ["zh", "en"]),
         ({"train": ["a/all.tsv"], "reverse": True}, "en-tr", ["en", "tr"]),
-        ({"generated": {}}, None, ["de", "en"]),
+        ({"generated": {}}, "ro-en", ["de", "en"]),
     ],
 )
 def test_sentences_are_made_in_the_languages_of_the_text(writer, text, pair, languages, tmp_path):
