@@ -293,8 +293,7 @@ def test_pictures_of_a_sentence_of_the_text_are_drawn_again(writer, made_runs, m
     monkeypatch.setattr("keras_attn_zoo.cli.plot.draw_pictures", lambda recipe, *_: drawn.append(recipe.pictures))
     monkeypatch.syspath_prepend(ROOT / "presets")
     writer.write_one("rosendahl2021", dataclasses.replace(recipe, pictures=pictures), out)
-    german, english = writer.MADE["de"], writer.MADE["en"]
-    filled = f"attention transformer '{german}' --target '{english}'"
+    filled = f"attention transformer '{writer.MADE['ro']}' --target '{writer.MADE['en']}'"
     assert drawn == [{"of-text.png": filled, "curves.png": "curves transformer"}]
     assert [path.name for path in out.glob("*.png")] == ["curves.png"]
     assert [path.name for path in pages.glob("*.png")] == ["rosendahl2021-curves.png"]
