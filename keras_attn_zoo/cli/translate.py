@@ -155,11 +155,15 @@ def _names_model(text):
 
 
 def _refuse_names(sentences):
-    """Raise for the name of a model or a file in place of a sentence: it would be translated."""
+    """Raise for the name of a model, also a mistyped one, or a file in place of a sentence: it would be translated."""
+    from keras_attn_zoo.presets.preset_registry import near_names
+
     elsewhere = "To translate the word itself, put it in a file, and give that with --input."
     for sentence in sentences:
         if _names_model(sentence):
             raise UserError(f"{shown(sentence)} is a model: models come before all sentences. {elsewhere}")
+        if "_" in sentence and (near := near_names(sentence, cutoff=0.6)):
+            raise UserError(f"there is no model {shown(sentence)}: did you mean {' or '.join(near)}? {elsewhere}")
         if not any(map(str.isspace, sentence)) and os.path.isfile(sentence):
             raise UserError(f"{shown(sentence)} is a file: give it with --input. {elsewhere}")
 
