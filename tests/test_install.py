@@ -176,9 +176,9 @@ def test_the_extras_bring_what_the_package_imports():
     assert names(extras["tasks"]) == list(TASKS.values())
     assert names(extras["corpora"]) == list(CORPORA.values())
     assert names(extras["aligners"]) == list(ALIGNERS.values())
-    assert extras["all"] == ["keras-attn-zoo[translate,tasks,corpora,jax,tensorflow,torch]"]
+    assert extras["all"] == ["keras-attn-zoo[translate,tasks,corpora,tensorboard,jax,tensorflow,torch]"]
     # eflomal is compiled, and under another licence, so `all` leaves the aligners out.
-    extra = ("translate", "tasks", "corpora", "aligners", "jax", "tensorflow", "torch")
+    extra = ("translate", "tasks", "corpora", "tensorboard", "aligners", "jax", "tensorflow", "torch")
     declared = [*PROJECT["dependencies"], *(one for name in extra for one in extras[name])]
     brought = set().union(*(BROUGHT.get(name, {name}) for name in names(declared)))
     for path in (ROOT / "keras_attn_zoo").rglob("*.py"):

@@ -63,7 +63,7 @@ def test_a_process_scores_again_although_the_first_one_has_written_its_scores(re
     run, before = rescored
     again = []
     monkeypatch.setattr(finished_run, "score_again", lambda folder, name, **how: again.append((name, how)))
-    with using(Second(before, [])):
+    with using(Second(before, [], False)):
         finished_run.score_and_draw(run.path, TEXT, keep_scores=True, tokenize="char", pictures=False)
     assert again == [("test", {"tokenize": "char", "lowercase": False})]
 
@@ -76,7 +76,7 @@ def test_a_process_draws_what_the_first_one_draws(rescored, monkeypatch):
     run.picture("curves").parent.mkdir()
     run.picture("curves").touch()
     for exists in (True, False):
-        with using(Second(run.read_scores(), [], exists)):
+        with using(Second(run.read_scores(), [], exists, False)):
             finished_run.score_and_draw(run.path, TEXT, keep_scores=True, tokenize="char")
     assert drawn == ["translator"]
 
