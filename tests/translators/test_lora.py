@@ -58,7 +58,8 @@ def test_what_was_compiled_before_sees_what_is_added():
     again.backbone.enable_lora(2)
     again.backbone.set_weights(model.backbone.get_weights())
     for one, other, fresh in zip(before, after, again.score(*pairs), strict=True):
-        assert abs(one.log_prob - other.log_prob) > 1e-3
+        # Token by token: the changes of a sentence may cancel out.
+        assert np.abs(one.log_probs - other.log_probs).max() > 1e-3
         np.testing.assert_allclose(other.log_prob, fresh.log_prob, rtol=1e-5)
 
 
