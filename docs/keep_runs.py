@@ -8,6 +8,7 @@ written of them all, anywhere. What metrics count in each sentence takes the pla
 these are not ours to pass on. Pictures are those of the page that was written before.
 """
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -50,9 +51,9 @@ def keep_run(recipe, pair, folder, place):
         keep_counts(run, name, countings(recipe, scores[name], pair), place)
         if run.sentence_sums(name).exists():
             sums = read_json(run.sentence_sums(name))
-            # Six digits are enough for the ratio.
+            # Six digits are enough for the ratio; a line for each number would be a hundred thousand lines.
             short = {key: [[round(one, 6) for one in part] for part in parts] for key, parts in sums.items()}
-            write_json(kept.sentence_sums(name), short)
+            write_text(kept.sentence_sums(name), json.dumps(short) + "\n")
     rounds = [line for line in run.log.read_text("utf-8").splitlines(keepends=True) if '"round"' in line]
     write_text(kept.log, "".join(rounds))
     write_json(kept.text_counts, text_counts(Scored(run, "test", scores["test"])))
