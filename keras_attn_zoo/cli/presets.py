@@ -15,7 +15,7 @@ from keras_attn_zoo.support.files import check_file, kind_of, shown
 _LOG = logging.getLogger(__name__)
 _NONE = "no presets are published with this version"
 _ACCOUNT = re.compile(r"(?P<account>(?P<scheme>hf|kaggle)://[\w.-]+)/?", re.ASCII)
-_SITE = re.compile(r"(?P<url>https?://[\w.:\[\]/~%@-]*[\w\]~])/*", re.ASCII)
+_SITE = re.compile(r"(?P<url>https?://([\w.-]+|\[[\da-f:]+\])(:[0-9]{1,5})?(/[\w./~%-]*[\w~])?)/*", re.ASCII)
 # What both hubs take as the name of a model.
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,49}", re.ASCII)
 

@@ -177,7 +177,7 @@ def is_preset(folder: Path) -> bool:
 
 
 def place_of(folder: Path) -> str:
-    """Return where a preset's folder is: "own" if in that named by `ATTN_ZOO_PRESETS`, "checkout", "package", "cache"."""
+    """Return where a preset's folder is: "own", in what `ATTN_ZOO_PRESETS` names; "checkout", "package" or "cache"."""
     if folder.parent == own_folder():
         return "own"
     return "checkout" if folder.parent == CHECKOUT else "cache" if folder.parent in _cache() else "package"

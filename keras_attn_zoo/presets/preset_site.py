@@ -1,7 +1,6 @@
 """The part of the public site that presets are downloaded from: written to a folder, and verified on a server."""
 
 import shutil
-from pathlib import Path
 
 from keras_attn_zoo.presets.preset_registry import address_of, published, published_folder
 from keras_attn_zoo.support.errors import UserError
@@ -16,8 +15,8 @@ SUMS = "SHA256SUMS"
 def write_presets(folder: PathLike) -> None:
     """Write the files of all published presets, as they are downloaded, and their checksums to a folder.
 
-    It gets `NAME/FILE` for every file of the registry, and `SHA256SUMS`. A server that has the folder as `presets/` is a
-    site to download from; see `address_of`.
+    It gets `NAME/FILE` for every file of the registry, and `SHA256SUMS`. A server that has the folder as `presets/` is
+    a site to download from; see `address_of`.
 
     Raises:
         UserError: a preset is not on this machine as published.

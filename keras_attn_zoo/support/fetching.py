@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from keras_attn_zoo.support.checksums import sha256
@@ -94,7 +94,7 @@ def remote_faults(
     return {name: fault for name, fault in found.items() if fault}
 
 
-def _in_turn(files, progress) -> Iterator[tuple[str, FileRecord, Callable[[int], None] | None]]:
+def _in_turn(files, progress):
     """Yield each file with a function that reports its bytes, after those of the files before it."""
     there = 0
     for name, record in files.items():
