@@ -172,7 +172,7 @@ def _presets_in(folder):
 
 
 def _add_verify_remote(parser: Parser) -> None:
-    parser.add_argument("presets", nargs="*", metavar="NAME", help="presets to verify (default: all)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="presets to verify (default: all)")
     parser.add_argument(
         "--base-url",
         type=checked(_site),
@@ -194,7 +194,7 @@ def _verify_remote(options: argparse.Namespace) -> None:
     from keras_attn_zoo.presets.preset_site import verify_preset
 
     wrong = 0
-    for name in _checked(options.presets):
+    for name in _checked(options.names):
         faults = verify_preset(name, options.base_url)
         for file, fault in faults.items():
             print(f"{name}/{file}: {fault}", flush=True)
@@ -211,7 +211,7 @@ _VERIFY_REMOTE = Command(
     ["attn-zoo presets verify-remote", "attn-zoo presets verify-remote --base-url http://localhost:8000"],
     _add_verify_remote,
     _verify_remote,
-    list_argument="presets",
+    list_argument="names",
 )
 _PUBLISH = Command(
     "publish",
