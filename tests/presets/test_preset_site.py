@@ -42,12 +42,22 @@ def test_a_site_is_built_of_published_presets_alone(server, saved, tmp_path):
     assert files_of(tmp_path / "site") == before
 
 
-def test_a_whole_site_is_verified_without_storing_it(site, server, tmp_path, capsys):
+def test_a_whole_site_is_verified_without_storing_it(site, server, tmp_path, monkeypatch, capsys):
     before = files_of(tmp_path)
-    for line in ([], [NAME], ["--base-url", f"{server.address}/", NAME]):
+    for line in ([], [NAME]):
         assert main(["presets", "verify-remote", *line]) == 0
         assert capsys.readouterr().out == f"{NAME}: as published\n"
     assert files_of(tmp_path) == before
+    assert {path for path, _, _ in server.requests} == {
+        f"/presets/{NAME}/{file}" for file in files_of(site / "presets" / NAME)
+    }
+    # A copy of the site, wherever the site itself is.
+    monkeypatch.setattr(preset_registry, "BASE_URL", "http://127.0.0.1:1")
+    (tmp_path / "copies").mkdir()
+    (tmp_path / "copies" / "a-b.c").symlink_to(site)
+    server.folder = tmp_path / "copies"
+    assert main(["presets", "verify-remote", "--base-url", f"{server.address}/a-b.c//", NAME]) == 0
+    assert capsys.readouterr().out == f"{NAME}: as published\n"
 
 
 @pytest.mark.parametrize(
