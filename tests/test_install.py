@@ -14,7 +14,8 @@ import pytest
 from keras_attn_zoo.support.extras import ALIGNERS, CORPORA, EXTRAS, TASKS, TRANSLATE
 
 ROOT = Path(__file__).resolve().parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = SETTINGS["project"]
 # Modules by the requirement that brings them, and those that come along with Keras.
 BROUGHT = {
     "keras": {"keras", "h5py", "ml_dtypes"},
@@ -160,6 +161,14 @@ def test_the_only_backend_there_is_need_not_be_chosen(tmp_path):
     code += "print(keras.config.backend())"
     done = run(code, KERAS_BACKEND="", KERAS_HOME=str(tmp_path))
     assert (done.stdout, done.stderr, done.returncode) == ("jax\n", "", 0)
+
+
+def test_what_the_package_reads_beside_its_code_is_installed_with_it():
+    """Without a file that is left out, as from a wheel, the package might not even be imported."""
+    package, [patterns] = ROOT / "keras_attn_zoo", SETTINGS["tool"]["setuptools"]["package-data"].values()
+    installed = {path for pattern in patterns for path in package.glob(pattern)}
+    beside = {path for path in package.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyi", ".pyc")}
+    assert beside and beside <= installed
 
 
 def names(requirements):

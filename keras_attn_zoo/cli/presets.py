@@ -1,4 +1,4 @@
-"""`attn-zoo presets`: list, download, verify and publish presets."""
+"""`attn-zoo presets`: list, download, verify and publish presets, here and on the public site."""
 
 import argparse
 import functools
@@ -6,15 +6,16 @@ import logging
 import re
 from pathlib import Path
 
-from keras_attn_zoo.cli.parser import Command, Parser
+from keras_attn_zoo.cli.parser import Command, Parser, checked
 from keras_attn_zoo.cli.part_failures import verify_each
-from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.escapes import printable
 from keras_attn_zoo.support.files import check_file, kind_of, shown
 
 _LOG = logging.getLogger(__name__)
 _NONE = "no presets are published with this version"
 _ACCOUNT = re.compile(r"(?P<account>(?P<scheme>hf|kaggle)://[\w.-]+)/?", re.ASCII)
+_SITE = re.compile(r"(?P<url>https?://([\w.-]+|\[[\da-f:]+\])(:[0-9]{1,5})?(/[\w./~%-]*[\w~])?)/*", re.ASCII)
 # What both hubs take as the name of a model.
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,49}", re.ASCII)
 
@@ -170,6 +171,48 @@ def _presets_in(folder):
     return presets
 
 
+def _add_verify_remote(parser: Parser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME", help="presets to verify (default: all)")
+    parser.add_argument(
+        "--base-url",
+        type=checked(_site),
+        metavar="URL",
+        help="address of a copy of the site, below which are presets/NAME (default: the public site)",
+    )
+
+
+def _site(text):
+    site = _SITE.fullmatch(text)
+    if site is None:
+        raise UserError(f"{shown(text)} is not an address of the form https://HOST/FOLDER")
+    return site["url"]
+
+
+def _verify_remote(options: argparse.Namespace) -> None:
+    """Compare what a server has of the presets with the registry, and print a line for each fault."""
+    from keras_attn_zoo.presets.preset_registry import BASE_URL
+    from keras_attn_zoo.presets.preset_site import verify_preset
+
+    wrong = 0
+    for name in _checked(options.names):
+        faults = verify_preset(name, options.base_url)
+        for file, fault in faults.items():
+            print(f"{name}/{file}: {fault}", flush=True)
+        if not faults:
+            print(f"{name}: as published", flush=True)
+        wrong += len(faults)
+    if wrong:
+        raise UserError(f"{counted(wrong, 'file')} not as published at {options.base_url or BASE_URL}: see above.")
+
+
+_VERIFY_REMOTE = Command(
+    "verify-remote",
+    "verify that every file of the presets is on the public site as published, without storing any",
+    ["attn-zoo presets verify-remote", "attn-zoo presets verify-remote --base-url http://localhost:8000"],
+    _add_verify_remote,
+    _verify_remote,
+    list_argument="names",
+)
 _PUBLISH = Command(
     "publish",
     "upload all presets in a folder to a hub, each under its name",
@@ -184,9 +227,10 @@ COMMAND = Command(
         "attn-zoo presets",
         "attn-zoo presets --download transformer_tatoeba_de_en",
         "attn-zoo presets --verify",
+        "attn-zoo presets verify-remote",
         "attn-zoo presets publish presets hf://user",
     ],
     add_arguments,
     run,
-    subcommands=[_PUBLISH],
+    subcommands=[_VERIFY_REMOTE, _PUBLISH],
 )

@@ -3,13 +3,15 @@
 import contextlib
 import difflib
 import functools
+import importlib.metadata
 import logging
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import keras_attn_zoo
 from keras_attn_zoo.support.caches import cache_of
 from keras_attn_zoo.support.checksums import check_sum
 from keras_attn_zoo.support.errors import UserError
@@ -19,9 +21,8 @@ from keras_attn_zoo.support.locks import InUseError, locked
 from keras_attn_zoo.support.messages import progress_bar
 
 _LOG = logging.getLogger(__name__)
-# Where the files of a preset are downloaded from. To publish them elsewhere, change this line: {preset} becomes the
-# name, {file} the path in its folder, {asset} that path with dots for slashes, for servers without folders.
-ADDRESS = "https://huggingface.co/keras-attn-zoo/{preset}/resolve/main/{file}"
+# The public site, set by whoever publishes it. Presets are downloaded from it: see `address_of`.
+BASE_URL = "https://OWNER.github.io/keras-attn-zoo"
 # The environment variable for a folder of presets that takes precedence over all others.
 VARIABLE = "ATTN_ZOO_PRESETS"
 REGISTRY = Path(__file__).with_name("presets.json")
@@ -31,6 +32,8 @@ NEAR = 0.4
 CARD, PICTURES = "README.md", ("attention.png", "curve.png")
 # The folder of presets in a source checkout, beside the package.
 CHECKOUT = Path(__file__).parents[2] / "presets"
+# The distribution that is built there, and the group of the entry points by which packages of presets are found.
+DISTRIBUTION, ENTRY_POINTS = "keras-attn-zoo-presets", "keras_attn_zoo.presets"
 
 
 @functools.cache
@@ -65,8 +68,9 @@ def find_preset(preset: PathLike, deadline: float | None = None) -> str:
     """Return the folder of a published preset; return another folder or an address unchanged.
 
     A name is looked up in the folder named by the environment variable `ATTN_ZOO_PRESETS`, in `presets/` of a source
-    checkout, and in the cache. A preset found nowhere is downloaded, and so is one in the cache whose files are not
-    those of this version. The folder may also hold presets under names of their own.
+    checkout, in the installed package `keras-attn-zoo-presets`, and in the cache. Copies in these two whose files are
+    not those of this version are passed over. A preset found nowhere is downloaded. The folder may also hold presets
+    under names of their own.
 
     Args:
         preset: the name of a published preset; or a folder, or an address such as `hf://user/preset`.
@@ -139,21 +143,24 @@ def local_folder(name: str) -> Path | None:
     Raises:
         UserError: a file in the checkout is missing, or is not the published one.
     """
-    folder = local_path(name)
-    own = own_folder()
-    if own is not None and os.path.isdir(own / name) and folder != own / name:
+    folder, own = local_path(name), own_folder()
+    if own is not None and os.path.isdir(own / name):
+        # A folder that the user names may have presets of their own.
+        if folder == own / name:
+            return folder
         _LOG.warning("%s has no config.json and is no preset: the published one is used", shown(own / name))
-    # A folder that the user names may have presets of their own.
-    if folder is None or name not in published() or folder.parent not in (CHECKOUT, *_cache()):
-        return folder
-    try:
-        check_published(name, folder)
-    except UserError:
-        if folder.parent == CHECKOUT:
-            raise
-        _LOG.warning("%s is damaged or of another version of keras-attn-zoo: downloading it again", shown(folder))
-        return None
-    return folder
+    for copy in _copies(name):
+        try:
+            check_published(name, copy)
+        except UserError:
+            if copy.parent == CHECKOUT:
+                raise
+            install = f"pip install --force-reinstall {DISTRIBUTION}=={keras_attn_zoo.__version__}"
+            remedy = "downloading it again" if copy.parent in _cache() else install
+            _LOG.warning("%s is damaged or of another version of keras-attn-zoo: %s", shown(copy), remedy)
+        else:
+            return copy
+    return None
 
 
 def local_path(name: str) -> Path | None:
@@ -161,8 +168,7 @@ def local_path(name: str) -> Path | None:
     own = own_folder()
     if own is not None and os.path.isdir(own / name) and (is_preset(own / name) or name not in published()):
         return own / name
-    places = [CHECKOUT, *_cache()] if name in published() else []
-    return next((place / name for place in places if os.path.isdir(place / name)), None)
+    return next(_copies(name), None)
 
 
 def is_preset(folder: Path) -> bool:
@@ -171,13 +177,29 @@ def is_preset(folder: Path) -> bool:
 
 
 def place_of(folder: Path) -> str:
-    """Return where a preset's folder is: "own", in that named by `ATTN_ZOO_PRESETS`; "cache", downloaded; or "yes"."""
-    return "own" if folder.parent == own_folder() else "cache" if folder.parent in _cache() else "yes"
+    """Return where a preset's folder is: "own", in what `ATTN_ZOO_PRESETS` names; "checkout", "package" or "cache"."""
+    if folder.parent == own_folder():
+        return "own"
+    return "checkout" if folder.parent == CHECKOUT else "cache" if folder.parent in _cache() else "package"
 
 
 def published_folder(name: str) -> Path | None:
-    """Return the folder in the checkout or the cache with the files of a published preset, or None."""
-    return next((place / name for place in (CHECKOUT, *_cache()) if is_published(name, place / name)), None)
+    """Return a folder on this machine, other than the user's own, with the files of a published preset, or None."""
+    return next((copy for copy in _copies(name) if is_published(name, copy)), None)
+
+
+def _copies(name: str) -> Iterator[Path]:
+    """Yield the folders of a published preset on this machine, other than the user's own, in order."""
+    if name not in published():
+        return
+    # Packages are looked for, which takes some milliseconds, if the checkout is not enough.
+    for places in (lambda: [CHECKOUT], _installed, _cache):
+        yield from (place / name for place in places() if os.path.isdir(place / name))
+
+
+def _installed():
+    """The folders of installed packages of presets, of which nothing is imported."""
+    return [Path(str(one.dist.locate_file(one.module))) for one in importlib.metadata.entry_points(group=ENTRY_POINTS)]
 
 
 def _cache():
@@ -226,7 +248,7 @@ def fetch_preset(name: str, deadline: float | None = None) -> Path:
         total = sum(record["size"] for record in files.values())
         try:
             with progress_bar(f"downloading {name}", total, "B") as progress:
-                fetch_files(aside, files, lambda file: _address(name, file), progress, deadline)
+                fetch_files(aside, files, lambda file: address_of(name, file), progress, deadline)
         finally:
             _remove_empty_folders(aside)
         with atomic_path(folder) as whole:
@@ -254,8 +276,9 @@ def is_published(name: str, folder: PathLike) -> bool:
     return True
 
 
-def _address(name, file):
-    return ADDRESS.format(preset=name, file=file, asset=file.replace("/", "."))
+def address_of(name: str, file: str, base_url: str | None = None) -> str:
+    """Return where a file of a published preset is downloaded from: a site, by default the public one."""
+    return f"{base_url or BASE_URL}/presets/{name}/{file}"
 
 
 def _remove_empty_folders(folder):

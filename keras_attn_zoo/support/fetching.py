@@ -1,6 +1,7 @@
 """Downloads over HTTP that resume after a broken connection and are checked before use."""
 
 import contextlib
+import hashlib
 import http.client
 import logging
 import queue
@@ -73,11 +74,74 @@ def fetch_files(
         DownloadError: no network; no such file; a server that keeps breaking off, or sends a different file.
         UserError: a full disk.
     """
+    for name, record, report in _in_turn(files, progress):
+        _fetch_file(address_of(name), folder / name, record, report, deadline)
+
+
+def remote_faults(
+    files: Mapping[str, FileRecord],
+    address_of: Callable[[str], str],
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, str]:
+    """Return what is wrong with files on a server, by name: missing, cut or altered. They are read and not stored.
+
+    See `fetch_files` for the arguments.
+
+    Raises:
+        DownloadError: no network; a server that fails or keeps breaking off.
+    """
+    found = {name: _fault(address_of(name), record, report) for name, record, report in _in_turn(files, progress)}
+    return {name: fault for name, fault in found.items() if fault}
+
+
+def _in_turn(files, progress):
+    """Yield each file with a function that reports its bytes, after those of the files before it."""
     there = 0
     for name, record in files.items():
-        report = (lambda size, before=there: progress(before + size)) if progress else None
-        _fetch_file(address_of(name), folder / name, record, report, deadline)
+        yield name, record, (lambda size, before=there: progress(before + size)) if progress else None
         there += record["size"]
+
+
+def _fault(address, record, progress):
+    """What is wrong with a file on a server; empty if it is the published one."""
+
+    def compare():
+        size, digest, done = record["size"], hashlib.sha256(), 0
+        try:
+            answer = _open(_request(address), PATIENCE)
+        except urllib.error.HTTPError as error:
+            if not _is_final(error):
+                raise
+            return f"missing: {_said(error)}"
+        with answer:
+            while done <= size and (chunk := answer.read1(_CHUNK)):
+                digest.update(chunk)
+                done += len(chunk)
+                if progress is not None:
+                    progress(done)
+        if done < min(size, _announced(answer) or 0):
+            raise ConnectionError("the connection ended early")
+        if done < size:
+            return f"cut: {done:,} of {size:,} bytes"
+        if done > size:
+            return f"altered: more than {size:,} bytes"
+        found = digest.hexdigest()
+        if found == record["sha256"]:
+            return ""
+        return f"altered: its SHA-256 is {found[:12]}..., not {record['sha256'][:12]}..."
+
+    return _retried(address, compare)
+
+
+def _announced(answer):
+    """The bytes that a server says it sends, or None."""
+    length = answer.headers.get("Content-Length") or ""
+    return int(length) if length.isdecimal() else None
+
+
+def _request(address, method="GET"):
+    """A request for a file as it is, so that its size is the one that the server says."""
+    return urllib.request.Request(address, headers={"Accept-Encoding": "identity"}, method=method)
 
 
 def _fetch_file(address, path, record, progress, deadline):
@@ -125,22 +189,30 @@ def fetch_unlisted(address: str, path: Path, progress: Callable[[int], None] | N
 
 def _published(address):
     """The size of a file in bytes, and the name of its version, as its server says them; empty if it has none."""
-    request = urllib.request.Request(address, headers={"Accept-Encoding": "identity"}, method="HEAD")
+
+    def ask():
+        with _open(_request(address, "HEAD"), PATIENCE) as answer:
+            size = _announced(answer)
+            version = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
+        if size is None:
+            raise DownloadError(f"cannot download {address}: the server does not say its size. {_OTHER}")
+        return size, version
+
+    return _retried(address, ask)
+
+
+def _retried(address, ask):
+    """Return what a function returns, which is called again if the network fails."""
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(PAUSE * 2 ** (attempt - 1))
         try:
-            with _open(request, PATIENCE) as answer:
-                size = answer.headers.get("Content-Length") or ""
-                version = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
-            if not size.isdecimal():
-                raise DownloadError(f"cannot download {address}: the server does not say its size. {_OTHER}")
-            return int(size), version
+            return ask()
         except UserError:
             raise
         except (http.client.HTTPException, OSError, ValueError) as error:
             reason = _reason(address, error)
-    raise _gave_up(address, reason)
+    raise DownloadError(f"cannot download {address} ({reason}): check the network and run the command again.")
 
 
 class _Recorded:
@@ -198,23 +270,25 @@ def _open(request, patience, deadline=None):
 def _reason(address, error):
     """Why an attempt failed; raise if another one would too."""
     if isinstance(error, urllib.error.HTTPError):
-        said = _plain(f"the server says {error.code} {error.reason}")
-        if error.code < 500 and error.code not in (416, 429):
-            raise DownloadError(f"cannot download {address}: {said}. {_MOVED}") from None
-        return said
+        if _is_final(error):
+            raise DownloadError(f"cannot download {address}: {_said(error)}. {_MOVED}") from None
+        return _said(error)
     return _plain(getattr(error, "reason", None) or error) or type(error).__name__
+
+
+def _is_final(error):
+    """Whether a server that answered with an error would do so again."""
+    return error.code < 500 and error.code not in (416, 429)
+
+
+def _said(error):
+    return _plain(f"the server says {error.code} {error.reason}")
 
 
 def _plain(reason):
     """What a server or a library said, on one line without control characters."""
     text = " ".join("".join(c if c.isprintable() else " " for c in str(reason)).split())
     return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."
-
-
-def _gave_up(address, reason):
-    return DownloadError(
-        f"cannot download {address} ({reason}): check the network and run the command again to resume."
-    )
 
 
 def _complete(address, path, size, progress, deadline=None):
@@ -248,7 +322,9 @@ def _complete(address, path, size, progress, deadline=None):
         failures = 0 if there > most + size // _STEPS else failures + 1
         if failures == ATTEMPTS or deadline is not None:
             if sent == size:
-                raise _gave_up(address, reason)
+                raise DownloadError(
+                    f"cannot download {address} ({reason}): check the network and run the command again to resume."
+                )
             path.unlink(missing_ok=True)
             raise _other_file(address, f"{sent:,} bytes, not {size:,}")
         _LOG.info("downloading %s: %s after %s of %s bytes; trying again", address, reason, max(there, 0), size)
@@ -270,7 +346,7 @@ class _Surplus(Exception):
 
 def _append(address, path, start, size, progress, deadline):
     """Append a file from byte `start` on, or write all that is sent; return the size of all if the server says it."""
-    request = urllib.request.Request(address, headers={"Accept-Encoding": "identity"})
+    request = _request(address)
     if start:
         request.add_header("Range", f"bytes={start}-")
     with _open(request, PATIENCE if deadline is None else min(PATIENCE, _HURRY), deadline) as answer:
@@ -287,8 +363,7 @@ def _append(address, path, start, size, progress, deadline):
                 _write(file, path, chunk)
                 if progress is not None:
                     progress(done)
-    length = answer.headers.get("Content-Length") or ""
-    return int(length) if answer.status == 200 and length.isdecimal() else None
+    return _announced(answer) if answer.status == 200 else None
 
 
 def _opened(path, mode):

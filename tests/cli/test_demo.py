@@ -126,10 +126,10 @@ def test_without_a_network_the_training_begins_at_once(attn_zoo, small, presets,
     monkeypatch.setattr(fetching, "PAUSE", 30)
     monkeypatch.setattr(demo, "train", lambda out, precision: print("trained", out))
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"http://127.0.0.1:{silent.getsockname()[1]}/{{preset}}/{{file}}"
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         if not answers:
             silent.close()
-        monkeypatch.setattr(preset_registry, "ADDRESS", address)
+        monkeypatch.setattr(preset_registry, "BASE_URL", address)
         began = time.monotonic()
         status, output, error = attn_zoo("demo", "--out", "new")
         assert time.monotonic() - began < 10

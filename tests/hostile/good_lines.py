@@ -27,6 +27,7 @@ DRAWN, DIVERSE = ["--strategy", "sampling"], ["--strategy", "diverse", "--beams"
 COMMANDS = {
     ("demo",): [["demo", "--out", "new"]],
     ("presets",): [["presets"]],
+    ("presets", "verify-remote"): [["presets", "verify-remote"]],
     ("presets", "publish"): [["presets", "publish", "run", "hf://user"]],
     ("corpora",): [["corpora"], ["corpora", "multi30k-de-en"]],
     ("systems",): [["systems", "--vocabulary-size", "100"]],

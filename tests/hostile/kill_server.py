@@ -104,10 +104,10 @@ def publish(server, folder):
 
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     about = {p.relative_to(folder).as_posix(): {"size": p.stat().st_size, "sha256": sha256(p)} for p in files}
-    server.files |= {f"/preset/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in files}
+    server.files |= {f"/presets/{PRESET}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in files}
     facts = {**preset_registry.published()["transformer_tatoeba_de_en"], "files": about}
     preset_registry.published = lambda: {PRESET: facts}
-    preset_registry.ADDRESS = f"{server.address}/preset/{{file}}"
+    preset_registry.BASE_URL = server.address
 
 
 def offer_corpora(server):

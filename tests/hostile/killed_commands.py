@@ -18,7 +18,10 @@ RECIPES = (
     ("zeng2021", "a task", ["transformer", "--task", "summarization"]),
 )
 # Commands without a line to be killed, and why. That they write nothing is tested before others are killed.
-NEVER_WRITE = {("attn-zoo", "systems"): "prints a table"}
+NEVER_WRITE = {
+    ("attn-zoo", "systems"): "prints a table",
+    ("attn-zoo", "presets", "verify-remote"): "reads what a server has",
+}
 # Options that name what is written, or have something written, by how the parsers call them.
 WRITING = ("output", "run", "out", "folder", "address", "name", "download", "verify", "stored")
 # Of these, what only reads: files, or scores by their name.

@@ -18,7 +18,7 @@ TEXTS = tiny.sentences("source")[:2]
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves the files of a folder; `faults` holds, per request of a file, how it goes wrong."""
+    """Serves the files of a site; `faults` holds, per request of a file, how it goes wrong."""
 
     daemon_threads = True
 
@@ -30,7 +30,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     @property
     def address(self):
-        return f"http://127.0.0.1:{self.server_port}/{{preset}}/{{file}}"
+        return f"http://127.0.0.1:{self.server_port}"
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -101,7 +101,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("published")
+    folder = tmp_path_factory.mktemp("site") / "presets"
     tiny.translator().save_to_preset(folder / NAME, storage="float16")
     (folder / NAME / "README.md").write_text("# A card")
     return folder
@@ -127,8 +127,8 @@ def server(saved, monkeypatch, tmp_path):
     monkeypatch.setattr(fetching, "PATIENCE", 0.3)
     monkeypatch.setattr(fetching, "PAUSE", 0.01)
     preset_registry.published.cache_clear()
-    with Server(saved) as server:
-        monkeypatch.setattr(preset_registry, "ADDRESS", server.address)
+    with Server(saved.parent) as server:
+        monkeypatch.setattr(preset_registry, "BASE_URL", server.address)
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         yield server

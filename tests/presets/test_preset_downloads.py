@@ -148,7 +148,7 @@ def answer(head, body=b""):
         (answer(b"200 OK\r\nTransfer-Encoding: chunked", b"-5\r\nabc"), "cannot download"),
         (answer(b"404 \x1b[31mevil\x07"), r"the server says 404 \[31mevil\."),
         (b"\x00\x01\n\r\n\r\n", "cannot download"),
-        (answer(f"302 Found\r\nLocation: /{NAME}/checksums.json".encode()), "infinite loop"),
+        (answer(f"302 Found\r\nLocation: /presets/{NAME}/checksums.json".encode()), "infinite loop"),
     ],
 )
 def test_what_a_hostile_server_sends_is_one_line(server, sent, message):

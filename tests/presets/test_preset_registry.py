@@ -12,7 +12,7 @@ import pytest
 from keras_attn_zoo.bodies import RNNBackbone
 from keras_attn_zoo.cli import main
 from keras_attn_zoo.presets import preset_registry
-from keras_attn_zoo.presets.preset_registry import ADDRESS, fetch_preset, find_preset, published
+from keras_attn_zoo.presets.preset_registry import fetch_preset, find_preset, published
 from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import TransformerTranslator, Translator
@@ -73,16 +73,6 @@ def test_a_folder_of_ones_own_that_is_none_is_refused(server, tmp_path, monkeypa
         Translator.from_preset(NAME)
     assert main(["presets"]) == 2 and "ATTN_ZOO_PRESETS names" in capsys.readouterr().err
     assert not server.requests
-
-
-def test_a_server_without_folders(server, saved, tmp_path, monkeypatch):
-    """As release assets are."""
-    server.folder = tmp_path / "assets"
-    server.folder.mkdir()
-    for path, content in files_of(saved / NAME).items():
-        (server.folder / f"{NAME}.{path.replace('/', '.')}").write_bytes(content)
-    monkeypatch.setattr(preset_registry, "ADDRESS", f"http://127.0.0.1:{server.server_port}/{{preset}}.{{asset}}")
-    assert files_of(fetch_preset(NAME)) == files_of(saved / NAME)
 
 
 def test_two_at_once_fetch_it_once(server, saved):
@@ -289,12 +279,3 @@ def test_a_folder_that_is_no_preset_is_not_one_that_is_here(server, saved, tmp_p
     assert find_preset(NAME) == str(own / NAME)
     assert main(["presets", "--download", NAME]) == 0
     assert capsys.readouterr().out == f"{NAME}: {cached}\n" and files_of(cached) == files_of(saved / NAME)
-
-
-def test_the_address_is_one_constant(server):
-    """Whoever publishes sets it; it leads to the address at which `hf://` presets are."""
-    from huggingface_hub import hf_hub_url
-
-    assert ADDRESS.format(preset=NAME, file="assets/tokenizer/vocabulary.spm") == hf_hub_url(
-        f"keras-attn-zoo/{NAME}", "assets/tokenizer/vocabulary.spm"
-    )
