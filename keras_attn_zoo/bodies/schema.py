@@ -104,6 +104,15 @@ class BodyArguments:
             choices=TOP_K_GRADIENTS,
         )
     )
+    max_jump: int | None = field(
+        Whole(
+            help="longest jump of the alignment with a weight of its own, which makes it a hidden Markov model; None for "
+            "positions that are independent of each other; latent and exact only",
+            least=1,
+            most=MOST_TOKENS,
+            optional=True,
+        )
+    )
     dtype: DType = None
     name: str | None = None
     trainable: bool | None = None
@@ -115,10 +124,20 @@ class BodyArguments:
         )
         for name, setting in self.settings().items():
             _check(name, setting, getattr(self, name))
+        if self.max_jump is not None:
+            self._need_posterior("max_jump", self.max_jump)
         source, target = self.source_vocabulary_size, self.target_vocabulary_size
         if self.tie_embeddings == "all" and source != target:
             raise UserError(
                 f"tie_embeddings='all' needs one joint vocabulary; received {source} source and {target} target tokens."
+            )
+
+    def _need_posterior(self, name, value):
+        """Raise unless there is an exact posterior, on which an argument builds."""
+        if (self.output, self.marginalization) != ("latent", "exact"):
+            raise UserError(
+                f"{name} needs output='latent' and marginalization='exact'; received {name}={value!r} with "
+                f"output={self.output!r} and marginalization={self.marginalization!r}."
             )
 
     @property
@@ -187,6 +206,13 @@ class RNNArguments(BodyArguments):
         Choice(default="previous_state", help="decoder state used as the attention query", choices=ATTENTION_QUERIES)
     )
     input_feeding: bool = field(Switch(default=False, help="feed the previous readout into the decoder cells"))
+    posterior_feeding: bool = field(
+        Switch(
+            default=False,
+            help="feed what the previous token was aligned to, by the posterior, into the decoder cells; latent and exact "
+            "only, with attention_query=current_state",
+        )
+    )
     readout: str = field(
         Choice(default="linear", help="layer before the output; state uses the decoder state alone", choices=READOUTS)
     )
@@ -207,6 +233,14 @@ class RNNArguments(BodyArguments):
     def __post_init__(self) -> None:
         """Check the arguments, and choose the width of the readout if none is given."""
         super().__post_init__()
+        if self.posterior_feeding:
+            self._need_posterior("posterior_feeding", True)
+            others = (self.attention_query, self.input_feeding, self.max_jump)
+            if others != ("current_state", False, None):
+                raise UserError(
+                    "posterior_feeding needs attention_query='current_state', and neither input_feeding nor max_jump; "
+                    "received attention_query={!r}, input_feeding={}, max_jump={}.".format(*others)
+                )
         tied, width = self.tie_embeddings != "none", self.embedding_dim
         if tied and self.readout_dim not in (None, width):
             raise UserError(f"tied embeddings need readout_dim = embedding_dim = {width}; received {self.readout_dim}.")
