@@ -129,7 +129,7 @@ class TranslationBackbone(
             A list of rows; None for all.
 
         Raises:
-            UserError: a head that a layer does not have, or of an `attention_layer` that is one head.
+            UserError: a head that a layer does not have, or of an alignment that is one head, or of first order.
         """
         if heads is None and among is None:
             return None
@@ -137,6 +137,11 @@ class TranslationBackbone(
             raise UserError("the posterior of an alignment has no heads: leave the heads out, or choose a layer.")
         sizes = self.cross_attention_heads
         if layers is None:
+            if heads is not None and self.max_jump is not None:
+                raise UserError(
+                    "the model's alignment is of first order, so it has no heads: leave the heads out, or choose a "
+                    "layer."
+                )
             layer, head = layer_and_head(self.attention_layer)
             layers = range(len(sizes)) if layer is None else [layer]
             if head is not None and heads is not None:

@@ -40,8 +40,9 @@ class RNNDecoder(Rematerialized):
         s_i = cells([e(y_{i-1}) ; c̃_{i-1}], s_{i-1}),  p_i(j) = attention(s_i, h),  t_i = readout(s_i, c_i)
         c̃_i = Σ_j q_i(j) h_j,   q_i(j) ∝ p_i(j) p(y_i|t_i, h_j),   c̃_0 = 0
 
-    with p(y_i|t_i, h_j) the lexicon of the head, whose normalisers the loop computes once more. In all, y_{i-1} is the gold
-    token under teacher forcing, and otherwise the decoder's own prediction.
+    with p(y_i|t_i, h_j) the lexicon of the head, whose normalisers the loop computes
+    once more. In all, y_{i-1} is the gold token under teacher forcing, and otherwise
+    the decoder's own prediction.
 
     Args:
         attention: an `AttentionLayer`.

@@ -106,8 +106,8 @@ class BodyArguments:
     )
     max_jump: int | None = field(
         Whole(
-            help="longest jump of the alignment with a weight of its own, which makes it a hidden Markov model; None for "
-            "positions that are independent of each other; latent and exact only",
+            help="longest jump with a weight of its own, which makes a latent alignment a hidden Markov model; None "
+            "for positions that are independent of each other",
             least=1,
             most=MOST_TOKENS,
             optional=True,
@@ -209,8 +209,7 @@ class RNNArguments(BodyArguments):
     posterior_feeding: bool = field(
         Switch(
             default=False,
-            help="feed what the previous token was aligned to, by the posterior, into the decoder cells; latent and exact "
-            "only, with attention_query=current_state",
+            help="feed the source of the previous token, by a latent alignment's posterior, into the decoder cells",
         )
     )
     readout: str = field(

@@ -36,7 +36,8 @@ class FirstOrderAlignment(keras.layers.Layer):
     and its posterior is q_i, which knows the tokens up to e_i, not those after it. The v begin as 0, where π_i = p_i.
 
     Args:
-        head: the `LatentAlignmentHead` to which the result is passed; its weights are shared.
+        head: the `LatentAlignmentHead` to which the result is passed; its weights are shared. Of a functional model
+            that calls both, Keras would load two heads: save its weights, or subclass `keras.Model`.
         max_jump: D; longer jumps share a weight with those of D.
 
     Shapes: prior p `(batch, target, source)`, embedded, states and encoded as of the head, tokens `(batch, target)`,
@@ -118,7 +119,7 @@ class FirstOrderAlignment(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: Config) -> "FirstOrderAlignment":
-        """Create a layer from the result of `get_config`; the head of a saved model stays shared."""
+        """Create a layer from the result of `get_config`."""
         return super().from_config({**config, "head": keras.saving.deserialize_keras_object(config["head"])})
 
     def get_config(self) -> Config:

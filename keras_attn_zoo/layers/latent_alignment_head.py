@@ -78,10 +78,10 @@ class LatentAlignmentHead(Rematerialized):
     expectation is a lower bound of log p(e_i), with the gradient of REINFORCE; its baseline Σ_j p(j) log p(e_i|j) costs
     nothing here, see `sampled_bound`. "log_probs" and all else are those of the exact sum.
 
-    Smoothing: log m + Σ_j p(j)/m mean_v log p(v|j) over the positions that are summed, with m the sum of their p(j). It
-    is a lower bound of mean_v log p(v), by Jensen's inequality, and equal to it if K is 1; the mean itself would cost a
-    pass over all pairs and tokens. Of "max", it is max_j [log p(j) + mean_v log p(v|j)]. Σ_j p(j) mean_v log p(v|j) alone would be less negative the less weight the K have,
-    and so draw weight away from them.
+    Smoothing: log m + Σ_j p(j)/m mean_v log p(v|j) over the positions that are summed, with m the sum of their p(j);
+    of "max", max_j [log p(j) + mean_v log p(v|j)]. It is a lower bound of mean_v log p(v), of the sum by Jensen's
+    inequality, and equal to it if K is 1; the mean itself would cost a pass over all pairs and tokens. Σ_j p(j) mean_v
+    log p(v|j) alone would be less negative the less weight the K have, and so draw weight away from them.
 
     Targets: ids from 0 to `vocabulary_size` - 1, also at padding. Other ids raise if the values are accessible; inside
     a compiled call, and on an accelerator under PyTorch, where a check would cost time, "log_probs" and "posterior" of
@@ -220,9 +220,7 @@ class LatentAlignmentHead(Rematerialized):
         logits = linear(x, kernel, transposed=True, compute_dtype=self.compute_dtype)
         return ops.cast(logits, "float32")
 
-    def log_lexicon(
-        self, prior: Tensor, embedded: Tensor, states: Tensor, encoded: Tensor, targets: Tensor
-    ) -> Tensor:
+    def log_lexicon(self, prior: Tensor, embedded: Tensor, states: Tensor, encoded: Tensor, targets: Tensor) -> Tensor:
         """Return log p(e_i|j) of targets in the vocabulary, `(batch, target, source)`; arguments as of a call."""
         _, left, right = self._parts(prior, embedded, states, encoded)
         return _log_lexicon(left, right, log_normalizer(left, right), ops.cast(targets, "int32"))

@@ -49,10 +49,10 @@ def mixture_losses(
         nll_i  = -log Σ_j p(j) p(y_i|j)
         loss_i = -(1 - ε) b_i - ε (log m + Σ_j p(j)/m 1/V Σ_v log p(v|j)),  m = Σ_j p(j)
 
-    The bound b_i is -nll_i, but where one sampled position is trained. All sums are over the same positions: all, or the K best, whose p(j) sum to less
-    than one. Each lexicon is smoothed separately, weighted by the alignment. The mean
-    of the mixture's own logarithm over the vocabulary would cost a pass over all pairs
-    and tokens; this is a lower bound of it.
+    The bound b_i is -nll_i, except where one sampled position is trained. All sums are over
+    the same positions: all, or the K best, whose p(j) sum to less than one. Each lexicon is
+    smoothed separately, weighted by the alignment. The mean of the mixture's own logarithm
+    over the vocabulary would cost a pass over all pairs and tokens; this is a lower bound of it.
 
     Args:
         scored: "log_probs", "bound" and "smoothing" `(batch, target)` and "logits" `(batch, target, vocabulary)`, as
