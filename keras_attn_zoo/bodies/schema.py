@@ -165,6 +165,9 @@ class BodyArguments:
         size = self.target_vocabulary_size
         # A latent alignment keeps the logits of both sides, and what it looked up for each pair of positions.
         of_output = 9 * size + 3 * length if self.output == "latent" else 3 * size
+        if self.max_jump is not None:
+            # The normalisers once more, and what the loop over positions keeps of each.
+            of_output += 3 * size + 9 * length
         return self._kept_by_layers(length) + of_output
 
     def _kept_by_layers(self, length):
@@ -255,6 +258,8 @@ class RNNArguments(BodyArguments):
         hidden, directions = self.hidden_dim, 1 + self.bidirectional
         # Gates, states and outputs of a cell; the attention's keys, weights and context beside the decoder's.
         numbers = 12 * hidden * (self.encoder_layers * directions + self.decoder_layers)
+        if self.posterior_feeding:
+            numbers += 3 * self.target_vocabulary_size + 9 * length
         return numbers + 6 * hidden * directions + 3 * length + 4 * self.embedding_dim
 
 
