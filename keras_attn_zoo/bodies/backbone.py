@@ -381,7 +381,7 @@ def first_order_alignment(
 
     If there is one, "attention_scores" among the outputs of a body's functional model become its result.
     """
-    if given.max_jump is None:
+    if given.max_jump is None or head is None:
         return None
     build_once(head, *(x.shape for x in lexicon_inputs(outputs)))
     layer = FirstOrderAlignment(head, given.max_jump, dtype=head.dtype_policy, name="first_order_alignment")

@@ -71,11 +71,11 @@ def transformer(
 
 
 # Bahar: a latent alignment, and the sum over the six most likely positions instead of all.
-LATENT = {"output": "latent"}
+LATENT: dict[str, Any] = {"output": "latent"}
 TOP_6 = {"marginalization": "top_k", "top_k": 6}
 
 # What takes the place of its sum: the maximum; one sampled position, trained by REINFORCE; a hidden Markov model.
-FORMS = {
+FORMS: dict[str, tuple[dict[str, Any], str]] = {
     "max": ({"marginalization": "max"}, "Alkhouli 2018"),
     "hard": ({"marginalization": "hard"}, "Deng 2018"),
     "hmm": ({"max_jump": 10}, "Wang 2018"),
@@ -116,7 +116,7 @@ RNN_6_LAYERS = {
     "cross_attention": "bahdanau_feedback",
     "dropout": 0.3,
 }
-LATENT_RNN = {**LATENT, "readout": "state"}
+LATENT_RNN: dict[str, Any] = {**LATENT, "readout": "state"}
 
 SYSTEMS = {
     system.name: system

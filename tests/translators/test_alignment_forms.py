@@ -1,15 +1,20 @@
 """Forms of a latent alignment in translators: search, prior and posterior against NumPy, training, and presets."""
 
+import contextlib
+
 import keras
 import numpy as np
 import pytest
 
 from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.runs.training import train_system
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.training.run_log import read_steps
 from keras_attn_zoo.translators import Translator
 from tests import tiny
 from tests.bodies.reference import log_softmax
 from tests.bodies.reference_mixture import posterior as posterior_of
+from tests.tiny_run import TINY, interrupted_after, make_corpus
 from tests.translators.test_translator import END, START, TOLERANCE, reference_of, source_ids
 
 TEXTS, TARGETS = tiny.sentences("source")[:5], tiny.sentences("target")[:5]
@@ -70,17 +75,17 @@ def test_a_translator_of_each_form_learns(name):
 
 
 @pytest.mark.one_backend
-def test_one_seed_draws_the_same_samples():
-    x, y, w = tiny.batch(rows=4)
-
-    def losses(seed):
-        keras.utils.set_random_seed(seed)
-        task = Translator(tiny.transformer(output="latent", marginalization="hard", dropout=0.0))
-        task.compile(optimizer=keras.optimizers.SGD(0.1))
-        return task.fit(x, y, sample_weight=w, batch_size=4, epochs=3, shuffle=False, verbose=0).history["loss"]
-
-    assert losses(1) == losses(1)
-    assert losses(1) != losses(2)
+@pytest.mark.long
+def test_a_stopped_run_goes_on_with_the_samples_of_an_uninterrupted_one(tmp_path):
+    system = TINY.override(output="latent", marginalization="hard", teacher_forcing=1.0, epochs=1, dropout=0.0)
+    for name, stops in (("whole", 0), ("stopped", 4)):
+        with interrupted_after(stops) if stops else contextlib.nullcontext():
+            train_system(system, make_corpus(), tmp_path / name)
+    train_system(system, make_corpus(), tmp_path / "stopped", resume=True)
+    whole, resumed = (
+        [line["loss"] for line in read_steps(tmp_path / name / "log.jsonl")] for name in ("whole", "stopped")
+    )
+    assert whole == resumed and len(whole) == 6
 
 
 @pytest.mark.one_backend
