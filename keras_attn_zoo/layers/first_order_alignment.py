@@ -42,7 +42,8 @@ class FirstOrderAlignment(keras.layers.Layer):
 
     Shapes: prior p `(batch, target, source)`, embedded, states and encoded as of the head, tokens `(batch, target)`,
     the previous ones e_{i-1}; out π `(batch, target, source)`. Only the loop over target positions is sequential: it
-    has products of `(source, source)`, none with the vocabulary.
+    has products of `(source, source)`, none with the vocabulary. Before it, the normalisers of the head are computed
+    once more.
 
     Step: `posterior = head.posterior(tokens, memory, aligned)`, see there, then `layer.step(prior, posterior)`.
 

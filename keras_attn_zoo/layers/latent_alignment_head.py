@@ -76,7 +76,8 @@ class LatentAlignmentHead(Rematerialized):
 
     "hard", in training: one position k is sampled from p(j) in place of a mean over all. "bound" is log p(e_i|k), whose
     expectation is a lower bound of log p(e_i), with the gradient of REINFORCE; its baseline Σ_j p(j) log p(e_i|j) costs
-    nothing here, see `sampled_bound`. "log_probs" and all else are those of the exact sum.
+    nothing here, see `sampled_bound`. "log_probs" and all else are those of the exact sum; a search by the most likely
+    position alone has `top_k=1`.
 
     Smoothing: log m + Σ_j p(j)/m mean_v log p(v|j) over the positions that are summed, with m the sum of their p(j);
     of "max", max_j [log p(j) + mean_v log p(v|j)]. It is a lower bound of mean_v log p(v), of the sum by Jensen's
@@ -88,9 +89,9 @@ class LatentAlignmentHead(Rematerialized):
     that row are NaN.
 
     Step: `memory = head.prepare(encoded, mask)` once per sentence, then `head.step(prior, embedded, states, memory)`
-    for rows `(batch * beams, ...)`, the beams of a sentence side by side: they share its memory. What has to know the
-    posterior of the last position gets it from `head.posterior(tokens, memory, aligned)`, once its token is known, with
-    the second result of the step, or with that of `align`, which alone has gradients.
+    for rows `(batch * beams, ...)`, the beams of a sentence side by side: they share its memory. A decoder that depends
+    on the posterior of a position keeps `aligned = head.align(...)`, of the same arguments, until the next step, when
+    the token is known: `head.posterior(tokens, memory, aligned)`. These two have gradients.
 
     Masking: positions with p(j) = 0, or less than 1.2e-38, are ignored. A row without any other position gets
     log-probability 0 and posterior 0.
