@@ -15,7 +15,7 @@ from keras_attn_zoo.bodies.output_projection import OutputProjection
 from keras_attn_zoo.bodies.posterior_layer import Posterior
 from keras_attn_zoo.bodies.schema import BodyArguments, with_arguments
 from keras_attn_zoo.bodies.token_embedding import TokenEmbedding
-from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
+from keras_attn_zoo.layers import AttentionLayer, FirstOrderAlignment, LatentAlignmentHead
 from keras_attn_zoo.layers.base.rematerialization import RematerializedByLayer
 from keras_attn_zoo.presets.quantization import Quantization, take_own_policies
 from keras_attn_zoo.presets.saving import PresetLoading, WeightFiles
@@ -53,6 +53,8 @@ class TranslationBackbone(
     Attributes:
         output_projection: layer from decoder outputs to logits; None with a latent alignment.
         latent_head: a `LatentAlignmentHead` in its place, or None.
+        max_jump: that of the `FirstOrderAlignment` of the prior, whose result "attention_scores" then are; or None.
+        posterior_feeding: whether steps of the decoder are fed the posterior of the one before.
         attention_layer: index of the cross-attention layer whose scores are used as the alignment, "all", or one head
             of a layer, such as "-1:0".
         cross_attention_heads: number of heads of each cross-attention layer.
@@ -64,6 +66,8 @@ class TranslationBackbone(
     """
 
     arguments: type[BodyArguments] | None = None
+    max_jump: int | None = None
+    posterior_feeding: bool = False
     attention_layer: int | str = -1
     suppressed_tokens: Sequence[int] = ()
     can_be_trained: bool = True
@@ -107,7 +111,7 @@ class TranslationBackbone(
     def attention_heads(self) -> int:
         """Number of heads of "attention_scores"."""
         (layer, head), heads = layer_and_head(self.attention_layer), self.cross_attention_heads
-        if head is not None:
+        if head is not None or self.max_jump is not None:
             return 1
         return sum(heads) if layer is None else heads[layer]
 
@@ -125,7 +129,7 @@ class TranslationBackbone(
             A list of rows; None for all.
 
         Raises:
-            UserError: a head that a layer does not have, or of an `attention_layer` that is one head.
+            UserError: a head that a layer does not have, or of an alignment that is one head, or of first order.
         """
         if heads is None and among is None:
             return None
@@ -133,6 +137,11 @@ class TranslationBackbone(
             raise UserError("the posterior of an alignment has no heads: leave the heads out, or choose a layer.")
         sizes = self.cross_attention_heads
         if layers is None:
+            if heads is not None and self.max_jump is not None:
+                raise UserError(
+                    "the model's alignment is of first order, so it has no heads: leave the heads out, or choose a "
+                    "layer."
+                )
             layer, head = layer_and_head(self.attention_layer)
             layers = range(len(sizes)) if layer is None else [layer]
             if head is not None and heads is not None:
@@ -191,7 +200,7 @@ class TranslationBackbone(
             UserError: inputs that this body does not take.
         """
         self._check_inputs(inputs)
-        with scores_needed_of(self.aligned_layers if attention else ()):
+        with scores_needed_of(self.aligned_layers if attention or self.max_jump is not None else ()):
             outputs = super().call({**OPTIONAL_INPUTS, **inputs}, training=training, mask=mask)
         return self._chosen_outputs(outputs, attention, logits)
 
@@ -242,9 +251,11 @@ class TranslationBackbone(
             return self.output_projection(outputs["decoder_sequence_output"])
         return self.latent_head(*lexicon_inputs(outputs))
 
-    def score_targets(self, outputs: Mapping[str, Tensor], token_ids: Tensor) -> dict[str, Tensor]:
+    def score_targets(
+        self, outputs: Mapping[str, Tensor], token_ids: Tensor, training: bool = False
+    ) -> dict[str, Tensor]:
         """Return the scores of given tokens by the `LatentAlignmentHead`, from the model's outputs."""
-        return self.latent_head(*lexicon_inputs(outputs), token_ids)
+        return self.latent_head(*lexicon_inputs(outputs), token_ids, training=training)
 
     def posterior_model(self) -> keras.Model:
         """Return a functional model from the inputs and "decoder_labels", the next tokens, to p(j|e_i).
@@ -282,6 +293,9 @@ class TranslationBackbone(
         if self.latent_head is not None:
             constants["lexicon"] = self.latent_head.prepare(encoded, encoder_padding_mask)
             constants["top_k"] = top_k
+        if self._remembers_alignment:
+            batch = ops.shape(encoder_token_ids)[0]
+            state = {**state, "aligned": self.latent_head.unaligned(batch, constants["lexicon"])}
         return constants, memory, state
 
     def search_step(
@@ -292,14 +306,26 @@ class TranslationBackbone(
         Returns:
             logits, scores `(rows, heads, source)`, state.
         """
+        head = self.latent_head
+        if self._remembers_alignment:
+            posterior = head.posterior(token_ids, constants["lexicon"], state["aligned"])
+            state = {**state, "posterior": posterior}
         embedded, x, scores, state = self._advance(token_ids, memory, state, constants)
         scores = scores_of_layer(scores, self.attention_layer)
-        if self.latent_head is None:
-            logits = self.output_projection(x)
-        else:
-            prior = ops.mean(scores, axis=1)
-            logits = self.latent_head.step(prior, embedded, x, constants["lexicon"], constants["top_k"])
-        return logits, scores, state
+        if head is None:
+            return self.output_projection(x), scores, state
+        prior = ops.mean(scores, axis=1)
+        if self.max_jump is not None:
+            prior = self.first_order.step(prior, posterior)
+            scores = prior[:, None]
+        if self._remembers_alignment:
+            state = {**state, "aligned": head.align(prior, embedded, x, constants["lexicon"])}
+        return head.step(prior, embedded, x, constants["lexicon"], constants["top_k"]), scores, state
+
+    @property
+    def _remembers_alignment(self):
+        """Whether a step of a search depends on the posterior of the one before."""
+        return self.posterior_feeding or self.max_jump is not None
 
     def _search_constants(self, max_length):
         """Return a dict of what a search needs and what depends only on weights and lengths."""
@@ -346,6 +372,21 @@ def output_layer(
         return OutputProjection(size, embedding, use_bias, dtype=dtype, name="output_projection"), None
     how = {name: getattr(given, name) for name in ("marginalization", "top_k", "top_k_gradient")}
     return None, LatentAlignmentHead(size, width, embedding, **how, dtype=dtype, name="latent_alignment_head")
+
+
+def first_order_alignment(
+    given: BodyArguments, head: LatentAlignmentHead | None, outputs: dict[str, Tensor], token_ids: Tensor
+) -> FirstOrderAlignment | None:
+    """Return the layer that makes an alignment depend on the one before, or None.
+
+    If there is one, "attention_scores" among the outputs of a body's functional model become its result.
+    """
+    if given.max_jump is None or head is None:
+        return None
+    build_once(head, *(x.shape for x in lexicon_inputs(outputs)))
+    layer = FirstOrderAlignment(head, given.max_jump, dtype=head.dtype_policy, name="first_order_alignment")
+    outputs["attention_scores"] = layer(*lexicon_inputs(outputs), token_ids)[:, None]
+    return layer
 
 
 def check_alignment(output: str, attention: AttentionLayer) -> None:

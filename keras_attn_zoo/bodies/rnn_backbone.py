@@ -8,6 +8,7 @@ from keras_attn_zoo.bodies.backbone import (
     build_output,
     check_alignment,
     embedding_layers,
+    first_order_alignment,
     output_layer,
     policy_of,
 )
@@ -43,6 +44,7 @@ class RNNBackbone(TranslationBackbone):
         cross_attention: a name of `keras_attn_zoo.layers.ATTENTIONS`, or an `AttentionLayer`.
         attention_query: "previous_state" or "current_state" of the decoder.
         input_feeding: whether the previous readout is fed into the decoder cells.
+        posterior_feeding: whether the posterior context of the previous position is, see `RNNDecoder`.
         readout: "linear", "tanh", "maxout", or "state", which uses the decoder state alone.
         readout_dim: width of the readout; by default the full concatenation for "linear",
             and `hidden_dim` for the others (`embedding_dim` with tied embeddings).
@@ -52,8 +54,8 @@ class RNNBackbone(TranslationBackbone):
         dropout: rate on embeddings, between layers, and on the readout.
         output: "softmax", or "latent": a `LatentAlignmentHead` whose lexicon sees the readout; the paper has no
             context there, as with "state".
-        marginalization, top_k, top_k_gradient: how a latent alignment is summed in training, "exact" or "top_k", and
-            what gradient positions outside the K best get, "straight_through" or "selected".
+        marginalization, top_k, top_k_gradient: how a latent alignment is summed in training, see `LatentAlignmentHead`.
+        max_jump: None, or D of a `FirstOrderAlignment`: the alignment is then a hidden Markov model.
         dtype: dtype policy of all layers.
 
     Inputs, a dict: "encoder_token_ids" `(batch, source)`, "encoder_padding_mask"
@@ -113,6 +115,7 @@ class RNNBackbone(TranslationBackbone):
             target_embedding=target_embedding,
             readout=Readout(given.readout, given.readout_dim, dtype=dtype, name="readout"),
             output_projection=output_projection,
+            posterior_head=latent_head if given.posterior_feeding else None,
             embedding_dim=given.embedding_dim,
             encoder_dim=given.hidden_dim * (2 if given.bidirectional else 1),
             cell=given.cell,
@@ -160,14 +163,16 @@ class RNNBackbone(TranslationBackbone):
             padding_mask=inputs["decoder_padding_mask"],
             teacher_forcing_mask=inputs["teacher_forcing_mask"],
         )
+        outputs = {
+            "encoder_sequence_output": encoder_outputs,
+            "decoder_sequence_output": readouts,
+            "decoder_embedding_output": target_embedding(inputs["decoder_token_ids"]),
+            "attention_scores": scores,
+        }
+        first_order = first_order_alignment(given, latent_head, outputs, inputs["decoder_token_ids"])
         super().__init__(
             inputs=inputs,
-            outputs={
-                "encoder_sequence_output": encoder_outputs,
-                "decoder_sequence_output": readouts,
-                "decoder_embedding_output": target_embedding(inputs["decoder_token_ids"]),
-                "attention_scores": scores,
-            },
+            outputs=outputs,
             dtype=dtype,
             name=given.name,
             trainable=given.trainable,
@@ -181,6 +186,7 @@ class RNNBackbone(TranslationBackbone):
         self.decoder = decoder
         self.output_projection = output_projection
         self.latent_head = latent_head
+        self.first_order = first_order
         build_output(self)
         self.attention_outputs = {"cross": [scores]}
         self.cross_attention_heads = [decoder.attention.num_heads]

@@ -7,8 +7,8 @@ from keras import ops, tree
 
 from keras_attn_zoo.bodies.nested_layers import build_once, deserialize_layers, serialize_layer
 from keras_attn_zoo.bodies.recurrent_layers import Recurrence
-from keras_attn_zoo.kernels import master_weight, operand_dtype, scan
-from keras_attn_zoo.layers import AttentionLayer
+from keras_attn_zoo.kernels import master_weight, operand_dtype, scan, weighted_sum
+from keras_attn_zoo.layers import AttentionLayer, LatentAlignmentHead
 from keras_attn_zoo.layers.base.checks import check_choice, check_positive
 from keras_attn_zoo.layers.base.dropout import Dropout
 from keras_attn_zoo.layers.base.rematerialization import Rematerialized, may_be, where_training
@@ -16,6 +16,8 @@ from keras_attn_zoo.support.choices import ATTENTION_QUERIES, CELLS
 from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
 
 _LAYER_OF_CELL = dict(zip(CELLS, (keras.layers.GRUCell, keras.layers.LSTMCell), strict=True))
+# Arguments that are layers.
+_LAYERS = ("attention", "target_embedding", "readout", "output_projection", "posterior_head")
 STATES_OF_CELL = {"gru": 1, "lstm": 2}
 
 
@@ -32,14 +34,22 @@ class RNNDecoder(Rematerialized):
 
         s_i = cells([e(y_{i-1}) ; t_{i-1}], s_{i-1}),  c_i = attention(s_i, h),  t_i = readout(s_i, c_i)
 
-    where t_{i-1} is there only with `input_feeding`. In both, y_{i-1} is the gold
-    token under teacher forcing, and otherwise the decoder's own prediction.
+    where t_{i-1} is there only with `input_feeding`. With `posterior_head`, posterior attention, its place is that of
+    the source that the previous token turned out to come from:
+
+        s_i = cells([e(y_{i-1}) ; c̃_{i-1}], s_{i-1}),  p_i(j) = attention(s_i, h),  t_i = readout(s_i, c_i)
+        c̃_i = Σ_j q_i(j) h_j,   q_i(j) ∝ p_i(j) p(y_i|t_i, h_j),   c̃_0 = 0
+
+    with p(y_i|t_i, h_j) the lexicon of the head, whose normalisers the loop computes
+    once more. In all, y_{i-1} is the gold token under teacher forcing, and otherwise
+    the decoder's own prediction.
 
     Args:
         attention: an `AttentionLayer`.
         target_embedding: layer from token ids to embeddings.
         readout: a `Readout`.
         output_projection: layer from readouts to logits, for the decoder's own predictions; None without them.
+        posterior_head: the `LatentAlignmentHead` whose posterior is fed into the cells; None for no such feeding.
         embedding_dim, encoder_dim: widths of an embedding and of an encoder output.
         cell: "gru" or "lstm".
         hidden_dim: width of a state.
@@ -55,10 +65,15 @@ class RNNDecoder(Rematerialized):
         out: readouts `(batch, target, readout_dim)`, scores `(batch, heads, target, source)`.
 
     State of a step: `{"cells": list of states, "attention": its state}`, and
-    `"fed"`, the previous readout, with input feeding.
+    `"fed"`, the previous readout, with input feeding. With `posterior_head`, a step
+    is given the `"posterior"` of the previous one, `(batch, source)`, among its state.
 
     Raises:
         ValueError: an unknown cell or query; sizes that are not positive integers.
+
+    Source of posterior attention: Shankar and Sarawagi, Posterior Attention Models for Sequence to Sequence Learning,
+    2019, whose exact posterior this is; their priors may depend on the posterior too, which is not here, and their sums
+    are over the best positions.
     """
 
     def __init__(
@@ -76,6 +91,7 @@ class RNNDecoder(Rematerialized):
         input_feeding: bool = False,
         readout_embedding: bool = True,
         dropout: float = 0.0,
+        posterior_head: LatentAlignmentHead | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -86,6 +102,7 @@ class RNNDecoder(Rematerialized):
         self.target_embedding = target_embedding
         self.readout = readout
         self.output_projection = output_projection
+        self.posterior_head = posterior_head
         self.embedding_dim = check_positive(self, "embedding_dim", embedding_dim)
         self.encoder_dim = check_positive(self, "encoder_dim", encoder_dim)
         self.hidden_dim = check_positive(self, "hidden_dim", hidden_dim)
@@ -121,6 +138,10 @@ class RNNDecoder(Rematerialized):
             width += context_dim
         if self.input_feeding:
             width += self.readout_dim
+        if self.posterior_head is not None:
+            states, encoded = (None, None, self.readout_dim), (None, None, self.encoder_dim)
+            build_once(self.posterior_head, (None, None, None), (None, None, self.embedding_dim), states, encoded)
+            width += self.encoder_dim
         for cell in self.cells:
             cell.build((None, width))
             width = self.hidden_dim
@@ -134,7 +155,10 @@ class RNNDecoder(Rematerialized):
 
     def prepare(self, encoder_outputs: Tensor, encoder_mask: Tensor | None = None) -> TensorTree:
         """Compute what depends only on the source: the memory of `step`."""
-        return self._for_loop(self.attention.prepare(encoder_outputs, value_mask=encoder_mask))
+        memory = self.attention.prepare(encoder_outputs, value_mask=encoder_mask)
+        if self.posterior_head is not None:
+            memory = {**memory, "encoded": encoder_outputs}
+        return self._for_loop(memory)
 
     def _for_loop(self, arrays):
         """Arrays of the compute type in `operand_dtype`, as a loop needs them."""
@@ -158,7 +182,7 @@ class RNNDecoder(Rematerialized):
     def step(self, token_ids: Tensor, memory: TensorTree, state: TensorTree) -> tuple[Tensor, Tensor, TensorTree]:
         """Advance by one position from the previous tokens `(batch,)`: readouts, scores, state."""
         embedded, position = self.target_embedding(token_ids), state["position"]
-        at = {"embedded": embedded, "position": position[0]}
+        at = {"embedded": embedded, "position": position[0], "posterior": state.get("posterior")}
         output, context, scores, state = self._advance(at, memory, state, self._recurrences())
         readout = state["fed"] if self.input_feeding else self._read(output, context, embedded)
         return ops.cast(readout, self.compute_dtype), scores, {**state, "position": position + 1}
@@ -188,8 +212,9 @@ class RNNDecoder(Rematerialized):
     def _advance(self, at, memory, state, cells):
         """Return output, context and scores of one position, and the next state.
 
-        `at` holds the embedding of the previous token and the number of the position; in a loop also "ahead", if the
-        cells have multiplied it before; and in training the noise that was drawn before the loop.
+        `at` holds the embedding of the previous token and the number of the position; with `posterior_head` the
+        posterior of the one before; in a loop also "ahead", if the cells have multiplied it before; and in training the
+        noise that was drawn before the loop.
         """
         embedded, attention_state = at["embedded"], state["attention"]
         position, noise = at["position"], at.get("attention_noise")
@@ -200,6 +225,8 @@ class RNNDecoder(Rematerialized):
             inputs.append(context)
         if self.input_feeding:
             inputs.append(state["fed"])
+        if self.posterior_head is not None:
+            inputs.append(weighted_sum(at["posterior"][:, None], memory["encoded"])[:, 0])
         output, cells = self._run_cells(inputs, at, state["cells"], cells)
         if not self.attends_first:
             context, scores, attention_state = self.attention.step(output, memory, attention_state, noise, position)
@@ -238,12 +265,15 @@ class RNNDecoder(Rematerialized):
             "position": positions,
             "noise": self._draw_noise(embedded, training),
         }
-        in_turn = self.attends_first or self.input_feeding or teacher_forcing_mask is not None
+        feeds = self.input_feeding or self.posterior_head is not None
+        in_turn = self.attends_first or feeds or teacher_forcing_mask is not None
         if may_be(training) and in_turn:
             noise = self.attention.draw_noise(memory, ops.shape(token_ids)[1])
             steps |= {} if noise is None else {"attention_noise": where_training(training, noise, 1.0)}
         if teacher_forcing_mask is not None:
             readouts, scores = self._run_with_guesses(steps, teacher_forcing_mask, memory, state, training)
+        elif self.posterior_head is not None:
+            readouts, scores = self._run_with_posteriors(steps, token_ids, memory, state, training)
         elif in_turn:
             readouts, scores = self._run_in_turn(steps, embedded, memory, state, training)
         else:
@@ -279,6 +309,26 @@ class RNNDecoder(Rematerialized):
         outputs = [ops.cast(_batch_major(x), self.compute_dtype) for x in outputs]
         readouts = outputs[0] if self.input_feeding else self._read(*outputs, embedded)
         return readouts, _batch_major_scores(scores)
+
+    def _run_with_posteriors(self, steps, token_ids, memory, state, training):
+        """One position after the other, with the posterior of the one before, which knows the present token."""
+
+        head, (cells, steps) = self.posterior_head, self._known(steps, training)
+        lexicon = head.prepare(memory["encoded"], memory["mask"])
+        # As the head sees it, without dropout.
+        steps |= {"token": _time_major(token_ids), "seen": _time_major(self.target_embedding(token_ids))}
+
+        def step(carry, at):
+            state, aligned = carry
+            posterior = head.posterior(at["token"], lexicon, aligned)
+            output, context, scores, state = self._advance({**at, "posterior": posterior}, memory, state, cells)
+            readout = self._read(output, context, at["embedded"])
+            aligned = head.align(ops.mean(scores, axis=1), at["seen"], readout, lexicon)
+            return (state, aligned), (readout, scores)
+
+        carry = state, head.unaligned(ops.shape(token_ids)[0], lexicon)
+        _, (readouts, scores) = scan(step, carry, steps, weights=self._weights(cells, memory, training))
+        return ops.cast(_batch_major(readouts), self.compute_dtype), _batch_major_scores(scores)
 
     def _run_with_guesses(self, steps, teacher_forcing_mask, memory, state, training):
         """One position after the other, with the decoder's own predictions where `teacher_forcing_mask` is false."""
@@ -337,16 +387,13 @@ class RNNDecoder(Rematerialized):
     @classmethod
     def from_config(cls, config: Config) -> "RNNDecoder":
         """Create a layer from the result of `get_config`."""
-        return cls(**deserialize_layers(config, "attention", "target_embedding", "readout", "output_projection"))
+        return cls(**deserialize_layers(config, *_LAYERS))
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {
             **super().get_config(),
-            "attention": serialize_layer(self.attention),
-            "target_embedding": serialize_layer(self.target_embedding),
-            "readout": serialize_layer(self.readout),
-            "output_projection": serialize_layer(self.output_projection),
+            **{name: serialize_layer(getattr(self, name)) for name in _LAYERS},
             "embedding_dim": self.embedding_dim,
             "encoder_dim": self.encoder_dim,
             "cell": self.cell,

@@ -104,6 +104,15 @@ class BodyArguments:
             choices=TOP_K_GRADIENTS,
         )
     )
+    max_jump: int | None = field(
+        Whole(
+            help="longest jump with a weight of its own, which makes a latent alignment a hidden Markov model; None "
+            "for positions that are independent of each other",
+            least=1,
+            most=MOST_TOKENS,
+            optional=True,
+        )
+    )
     dtype: DType = None
     name: str | None = None
     trainable: bool | None = None
@@ -115,10 +124,20 @@ class BodyArguments:
         )
         for name, setting in self.settings().items():
             _check(name, setting, getattr(self, name))
+        if self.max_jump is not None:
+            self._need_posterior("max_jump", self.max_jump)
         source, target = self.source_vocabulary_size, self.target_vocabulary_size
         if self.tie_embeddings == "all" and source != target:
             raise UserError(
                 f"tie_embeddings='all' needs one joint vocabulary; received {source} source and {target} target tokens."
+            )
+
+    def _need_posterior(self, name, value):
+        """Raise unless there is an exact posterior, on which an argument builds."""
+        if (self.output, self.marginalization) != ("latent", "exact"):
+            raise UserError(
+                f"{name} needs output='latent' and marginalization='exact'; received {name}={value!r} with "
+                f"output={self.output!r} and marginalization={self.marginalization!r}."
             )
 
     @property
@@ -146,6 +165,9 @@ class BodyArguments:
         size = self.target_vocabulary_size
         # A latent alignment keeps the logits of both sides, and what it looked up for each pair of positions.
         of_output = 9 * size + 3 * length if self.output == "latent" else 3 * size
+        if self.max_jump is not None:
+            # The normalisers once more, and what the loop over positions keeps of each.
+            of_output += 3 * size + 9 * length
         return self._kept_by_layers(length) + of_output
 
     def _kept_by_layers(self, length):
@@ -187,6 +209,12 @@ class RNNArguments(BodyArguments):
         Choice(default="previous_state", help="decoder state used as the attention query", choices=ATTENTION_QUERIES)
     )
     input_feeding: bool = field(Switch(default=False, help="feed the previous readout into the decoder cells"))
+    posterior_feeding: bool = field(
+        Switch(
+            default=False,
+            help="feed the source of the previous token, by a latent alignment's posterior, into the decoder cells",
+        )
+    )
     readout: str = field(
         Choice(default="linear", help="layer before the output; state uses the decoder state alone", choices=READOUTS)
     )
@@ -207,6 +235,14 @@ class RNNArguments(BodyArguments):
     def __post_init__(self) -> None:
         """Check the arguments, and choose the width of the readout if none is given."""
         super().__post_init__()
+        if self.posterior_feeding:
+            self._need_posterior("posterior_feeding", True)
+            others = (self.attention_query, self.input_feeding, self.max_jump)
+            if others != ("current_state", False, None):
+                raise UserError(
+                    "posterior_feeding needs attention_query='current_state', and neither input_feeding nor max_jump; "
+                    "received attention_query={!r}, input_feeding={}, max_jump={}.".format(*others)
+                )
         tied, width = self.tie_embeddings != "none", self.embedding_dim
         if tied and self.readout_dim not in (None, width):
             raise UserError(f"tied embeddings need readout_dim = embedding_dim = {width}; received {self.readout_dim}.")
@@ -222,6 +258,8 @@ class RNNArguments(BodyArguments):
         hidden, directions = self.hidden_dim, 1 + self.bidirectional
         # Gates, states and outputs of a cell; the attention's keys, weights and context beside the decoder's.
         numbers = 12 * hidden * (self.encoder_layers * directions + self.decoder_layers)
+        if self.posterior_feeding:
+            numbers += 3 * self.target_vocabulary_size + 9 * length
         return numbers + 6 * hidden * directions + 3 * length + 4 * self.embedding_dim
 
 

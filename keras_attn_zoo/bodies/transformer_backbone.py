@@ -9,6 +9,7 @@ from keras_attn_zoo.bodies.backbone import (
     build_output,
     check_alignment,
     embedding_layers,
+    first_order_alignment,
     output_layer,
     policy_of,
 )
@@ -60,8 +61,8 @@ class TransformerBackbone(TranslationBackbone):
         attention_layer: decoder layer whose cross-attention is used as the alignment, the mean of its heads; -1 is the
             last, "all" the mean of all layers, and "5:0" the first head of the sixth layer alone.
         output: "softmax", or "latent": a `LatentAlignmentHead` with that alignment.
-        marginalization, top_k, top_k_gradient: how a latent alignment is summed in training, "exact" or "top_k", and
-            what gradient positions outside the K best get, "straight_through" or "selected".
+        marginalization, top_k, top_k_gradient: how a latent alignment is summed in training, see `LatentAlignmentHead`.
+        max_jump: None, or D of a `FirstOrderAlignment`: the alignment is then a hidden Markov model.
         dtype: dtype policy of all layers.
 
     Inputs and outputs are dicts, as for `RNNBackbone`, but without "teacher_forcing_mask".
@@ -178,14 +179,16 @@ class TransformerBackbone(TranslationBackbone):
         aligned = unmasked if aligned_layer is None else unmasked[aligned_layer]
         if last_norms:
             x = last_norms["decoder"](x)
+        outputs = {
+            "encoder_sequence_output": encoded,
+            "decoder_sequence_output": x,
+            "decoder_embedding_output": embedded,
+            "attention_scores": real(aligned, inputs["decoder_padding_mask"], head=aligned_head),
+        }
+        first_order = first_order_alignment(given, latent_head, outputs, inputs["decoder_token_ids"])
         super().__init__(
             inputs=inputs,
-            outputs={
-                "encoder_sequence_output": encoded,
-                "decoder_sequence_output": x,
-                "decoder_embedding_output": embedded,
-                "attention_scores": real(aligned, inputs["decoder_padding_mask"], head=aligned_head),
-            },
+            outputs=outputs,
             dtype=dtype,
             name=given.name,
             trainable=given.trainable,
@@ -198,6 +201,7 @@ class TransformerBackbone(TranslationBackbone):
         self.token_embedding = target_embedding
         self.output_projection = output_projection
         self.latent_head = latent_head
+        self.first_order = first_order
         build_output(self)
         self.attention_outputs = {"encoder": encoder_scores, "decoder": decoder_scores, "cross": cross_scores}
         self.cross_attention_heads = [layer.num_heads for layer in cross_stack.layers]

@@ -7,6 +7,7 @@ from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.coverage_attention import CoverageAttention
 from keras_attn_zoo.layers.energy_accumulation_attention import EnergyAccumulationAttention
 from keras_attn_zoo.layers.expanded_key_value_attention import ExpandedKeyValueAttention
+from keras_attn_zoo.layers.first_order_alignment import FirstOrderAlignment
 from keras_attn_zoo.layers.gaussian_attention import GaussianAttention
 from keras_attn_zoo.layers.latent_alignment_head import LatentAlignmentHead
 from keras_attn_zoo.layers.local_attention import LocalAttention
@@ -29,6 +30,7 @@ __all__ = [
     "CoverageAttention",
     "EnergyAccumulationAttention",
     "ExpandedKeyValueAttention",
+    "FirstOrderAlignment",
     "GaussianAttention",
     "InitialAttention",
     "LatentAlignmentHead",

@@ -14,6 +14,13 @@ _LUONG = {
     "attention_query": "current_state",
     "input_feeding": True,
 }
+# Posterior attention: a lexicon that sees the decoder's state alone, and cells that see the posterior.
+_POSTERIOR = {
+    "output": "latent",
+    "readout": "state",
+    "attention_query": "current_state",
+    "posterior_feeding": True,
+}
 _TRAINING = TrainingSettings(
     epochs=12, validations_per_epoch=2, schedule="plateau", plateau_factor=0.5, plateau_patience=1, patience=6
 )
@@ -64,8 +71,15 @@ def transformer(
 
 
 # Bahar: a latent alignment, and the sum over the six most likely positions instead of all.
-LATENT = {"output": "latent"}
+LATENT: dict[str, Any] = {"output": "latent"}
 TOP_6 = {"marginalization": "top_k", "top_k": 6}
+
+# What takes the place of its sum: the maximum; one sampled position, trained by REINFORCE; a hidden Markov model.
+FORMS: dict[str, tuple[dict[str, Any], str]] = {
+    "max": ({"marginalization": "max"}, "Alkhouli 2018"),
+    "hard": ({"marginalization": "hard"}, "Deng 2018"),
+    "hmm": ({"max_jump": 10}, "Wang 2018"),
+}
 
 # The attention in each place of the papers' Transformers, as arguments of `TransformerBackbone`.
 TRANSFORMER_ATTENTIONS: dict[str, tuple[dict[str, Any], str]] = {
@@ -90,6 +104,8 @@ TRANSFORMER_ATTENTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "weight-subtraction": ({"cross_attention": "weight_subtraction"}, "Rosendahl 10"),
     "transformer-latent": (LATENT, "Bahar 5, 8, 10"),
     "transformer-latent-top-6": ({**LATENT, **TOP_6}, "Bahar 6, 8, 10"),
+    "transformer-latent-one-head": ({**LATENT, "attention_layer": "-1:0"}, "Bahar §7.1"),
+    **{f"transformer-latent-{name}": ({**LATENT, **form}, source) for name, (form, source) in FORMS.items()},
 }
 # Bahar's recurrent systems: six bidirectional layers, attention with feedback.
 RNN_6_LAYERS = {
@@ -100,7 +116,7 @@ RNN_6_LAYERS = {
     "cross_attention": "bahdanau_feedback",
     "dropout": 0.3,
 }
-LATENT_RNN = {**LATENT, "readout": "state"}
+LATENT_RNN: dict[str, Any] = {**LATENT, "readout": "state"}
 
 SYSTEMS = {
     system.name: system
@@ -126,8 +142,10 @@ SYSTEMS = {
                 ("rnn-attention", {"readout": "maxout"}, "Bahar §6, 11, 13"),
                 ("rnn-latent", LATENT_RNN, "Bahar 5, 11, 12"),
                 ("rnn-latent-top-6", {**LATENT_RNN, **TOP_6}, "Bahar 6, 11, 12"),
+                *((f"rnn-latent-{name}", {**LATENT_RNN, **form}, source) for name, (form, source) in FORMS.items()),
             )
         ),
+        _system("rnn-posterior", "luong_general", _POSTERIOR, "Shankar 2019"),
         _system("uniform", "uniform", _BAHDANAU, "Hiemsch §4"),
     )
 }

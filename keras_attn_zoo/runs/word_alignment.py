@@ -113,8 +113,6 @@ def align_by_layer(
     every = range(len(backbone.cross_attention_heads))
     named: dict[int | str, Sequence[int]] = {**{layer: [layer] for layer in every}, "all": every}
     rows = {name: backbone.rows_of_heads(layers, heads, among=every) for name, layers in named.items()}
-    if backbone.latent_head is not None:
-        rows["prior"] = backbone.rows_of_heads(None, None, among=every)
     text = encode_words(translator, pairs)
     _check_start(translator, text)
     decoded = translator.force(text, layers=every, batch_size=batch_size, progress=progress)
@@ -122,8 +120,8 @@ def align_by_layer(
         name: [dataclasses.replace(one, attention=one.attention[heads]) for one in decoded]
         for name, heads in rows.items()
     }
-    if backbone.latent_head is not None:
-        found["posterior"] = translator.force(text, layers="posterior", batch_size=batch_size, progress=progress)
+    for name, layer in {"prior": None, "posterior": "posterior"}.items() if backbone.latent_head is not None else ():
+        found[name] = translator.force(text, layers=layer, batch_size=batch_size, progress=progress)
     links = {name: links_of(one, pairs, leave_out)[0] for name, one in found.items()}
     return {name: (one, score_links(one, pairs, gold, leave_out)) for name, one in links.items()}
 

@@ -9,8 +9,8 @@ INITIAL_STATES = ("linear", "tanh")
 # Whose embedding is also the output matrix.
 TIED = ("none", "target", "all")
 OUTPUTS = ("softmax", "latent")
-# How the latent alignment is summed over in training.
-MARGINALIZATIONS = ("exact", "top_k")
+# How the latent alignment is summed over in training, or what takes the place of the sum.
+MARGINALIZATIONS = ("exact", "top_k", "max", "hard")
 # Whether positions that are left out of that sum get a gradient.
 TOP_K_GRADIENTS = ("straight_through", "selected")
 # Where the layer norm stands in a sublayer of a Transformer.

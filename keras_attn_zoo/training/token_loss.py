@@ -47,15 +47,15 @@ def mixture_losses(
     """Return the `token_losses` of a mixture over source positions.
 
         nll_i  = -log Σ_j p(j) p(y_i|j)
-        loss_i = (1 - ε) nll_i - ε (log m + Σ_j p(j)/m 1/V Σ_v log p(v|j)),  m = Σ_j p(j)
+        loss_i = -(1 - ε) b_i - ε (log m + Σ_j p(j)/m 1/V Σ_v log p(v|j)),  m = Σ_j p(j)
 
-    All sums are over the same positions: all, or the K best, whose p(j) sum to less
-    than one. Each lexicon is smoothed separately, weighted by the alignment. The mean
-    of the mixture's own logarithm over the vocabulary would cost a pass over all pairs
-    and tokens; this is a lower bound of it.
+    The bound b_i is -nll_i, except where one sampled position is trained. All sums are over
+    the same positions: all, or the K best, whose p(j) sum to less than one. Each lexicon is
+    smoothed separately, weighted by the alignment. The mean of the mixture's own logarithm
+    over the vocabulary would cost a pass over all pairs and tokens; this is a lower bound of it.
 
     Args:
-        scored: "log_probs" and "smoothing" `(batch, target)` and "logits" `(batch, target, vocabulary)`, as
+        scored: "log_probs", "bound" and "smoothing" `(batch, target)` and "logits" `(batch, target, vocabulary)`, as
             `LatentAlignmentHead` returns them for the labels; accuracy is computed from the last.
         labels, label_smoothing: see `token_sums`.
 
@@ -63,11 +63,12 @@ def mixture_losses(
         see `token_losses`.
 
     Example:
-        >>> scored = {"log_probs": ops.zeros((1, 2)), "smoothing": ops.zeros((1, 2)), "logits": ops.zeros((1, 2, 4))}
+        >>> scored = {name: ops.zeros((1, 2)) for name in ("log_probs", "bound", "smoothing")}
+        >>> scored["logits"] = ops.zeros((1, 2, 4))
         >>> mixture_losses(scored, [[1, 2]])[1]  # zeros
     """
     logits, labels = scored["logits"], ops.cast(labels, "int32")
-    loss = smoothed(-scored["log_probs"], -scored["smoothing"], label_smoothing)
+    loss = smoothed(-scored["bound"], -scored["smoothing"], label_smoothing)
     return loss, -scored["log_probs"], is_largest(logits, of_labels(logits, labels))
 
 

@@ -262,7 +262,8 @@ class Translator(
         """Return loss, negative log-likelihood and correctness of every target token `(batch, target)`."""
         if self.backbone.latent_head is None:
             return token_losses(self(x, training=training, attention=False)["logits"], y, label_smoothing)
-        return mixture_losses(self.backbone.score_targets(self.backbone(x, training=training), y), y, label_smoothing)
+        scored = self.backbone.score_targets(self.backbone(x, training=training), y, training)
+        return mixture_losses(scored, y, label_smoothing)
 
     # KerasHub's interface: `generate` runs what `make_generate_function` returns.
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.bodies.reference_mixture import log_lexicon, log_mixture
+from tests.bodies.reference_mixture import first_order, log_lexicon, log_mixture, posterior
 from tests.layers.equations import normalizing_by
 from tests.layers.references import REFERENCES
 
@@ -23,6 +23,8 @@ DEFAULTS = {
     "output": "softmax",
     "marginalization": "exact",
     "top_k": None,
+    "max_jump": None,
+    "posterior_feeding": False,
 }
 
 
@@ -38,7 +40,9 @@ class ReferenceTranslator:
     """A translator of the weights and arguments of an `RNNBackbone`, for one sentence without padding."""
 
     def __init__(self, weights, embedding_dim, hidden_dim, **arguments):
-        self.weights = {path: np.asarray(value, "float64") for path, value in weights.items()}
+        # With posterior feeding, the decoder builds the head.
+        paths = {path: path.removeprefix("decoder/") if "/latent" in path else path for path in weights}
+        self.weights = {path: np.asarray(weights[full], "float64") for full, path in paths.items()}
         self.hidden_dim = hidden_dim
         self.embedding_dim = embedding_dim
         for name, value in {**DEFAULTS, **arguments}.items():
@@ -159,6 +163,11 @@ class ReferenceTranslator:
                 inputs.append(context)
             if self.input_feeding:
                 inputs.append(fed)
+            last = None
+            if i > 0 and (self.posterior_feeding or self.max_jump):
+                last = posterior(weights[-1], self.lexicons[-1], token)
+            if self.posterior_feeding:
+                inputs.append(np.zeros(h.shape[1]) if last is None else last @ h)
             x = np.concatenate(inputs)
             for layer in range(self.decoder_layers):
                 states[layer] = self.run_cell(f"decoder/cell_{layer}", x, states[layer])
@@ -166,6 +175,8 @@ class ReferenceTranslator:
             if self.attention_query == "current_state":
                 queries.append(x)
                 context, alpha = self.attend(queries, h)
+            if self.max_jump and last is not None:
+                alpha = first_order(self.weights["first_order_alignment/jumps"], alpha, last)
             fed = self.combine(x, context, embedded)
             readouts.append(fed)
             logits.append(self.project(fed, embedded, h, alpha))

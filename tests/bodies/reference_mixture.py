@@ -16,6 +16,22 @@ def log_lexicon(weights, matrix, embedded, state, encoded):
     return np.array(rows)
 
 
+def posterior(prior, lexicon, token):
+    """p(j|token), `(source,)`."""
+    joint = prior * np.exp(lexicon[:, token])
+    return joint / joint.sum()
+
+
+def first_order(jumps, prior, last):
+    """Σ_k q(k) p(j|k), where p(j|k) is proportional to p(j) and the weight of the jump from k to j, `(source,)`."""
+    largest, moved = len(jumps) // 2, np.zeros_like(prior)
+    for k, q in enumerate(last):
+        steps = [max(-largest, min(j - k, largest)) for j in range(len(prior))]
+        weighted = np.array([p * np.exp(jumps[largest + step]) for p, step in zip(prior, steps, strict=True)])
+        moved += q * weighted / weighted.sum()
+    return moved
+
+
 def log_mixture(prior, lexicon, top_k=None):
     """log Σ_j p(j) p(v|j) over the `top_k` largest p(j), `(vocabulary,)`."""
     total = np.zeros(lexicon.shape[1])

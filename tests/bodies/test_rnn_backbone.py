@@ -68,6 +68,16 @@ LATENT = {
         "readout": "state",
         "output": "latent",
     },
+    "latent_posterior": {
+        "cell": "lstm",
+        "decoder_layers": 2,
+        "cross_attention": "luong_general",
+        "attention_query": "current_state",
+        "readout": "tanh",
+        "output": "latent",
+        "posterior_feeding": True,
+    },
+    "latent_of_first_order": {"readout": "state", "output": "latent", "max_jump": 1},
     "latent_top_k_tied": {
         "readout": "tanh",
         "tie_embeddings": "target",

@@ -53,6 +53,7 @@ CONFIGS = {
         "attention_layer": 0,
         "normalization": "pre",
     },
+    "latent_of_first_order": {"output": "latent", "max_jump": 2, "attention_layer": -1},
     "latent_of_one_head": {"output": "latent", "attention_layer": "0:1"},
     **{name: {**arguments, "decoder_layers": 3} for name, arguments in tiny.MIXED.items()},
 }
@@ -259,7 +260,13 @@ def test_mixed_precision_stays_close():
         ({"decoder_layers": 2.5}, "decoder_layers must be a positive integer; received 2.5"),
         ({"attention_dropout": 1.5}, "attention_dropout must be at least 0 and below 1; received 1.5"),
         ({"dropout": "a"}, "dropout must be at least 0 and below 1; received 'a'"),
-        ({"marginalization": "viterbi"}, "marginalization must be one of exact, top_k; received 'viterbi'"),
+        ({"marginalization": "viterbi"}, "marginalization must be one of exact, top_k, max, hard; received 'viterbi'"),
+        ({"max_jump": 3}, "max_jump needs output='latent' and marginalization='exact'; .* output='softmax'"),
+        ({"output": "latent", "max_jump": 0}, "max_jump must be a positive integer; received 0"),
+        (
+            {"output": "latent", "marginalization": "hard", "max_jump": 3},
+            "max_jump needs .*; received max_jump=3 with output='latent' and marginalization='hard'",
+        ),
         ({"output": "latent", "top_k": 0}, "top_k must be a positive integer; received 0"),
         ({"decoder_attention": {"name": "average"}}, "must have a name as 'attention', or be a serialised layer"),
         (

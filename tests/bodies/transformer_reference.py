@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.bodies.reference_mixture import log_lexicon, log_mixture
+from tests.bodies.reference_mixture import first_order, log_lexicon, log_mixture, posterior
 from tests.layers.equations import by_position, normalizing_by
 from tests.layers.references import REFERENCES
 from tests.layers.references.recurrent_attention import refined
@@ -20,6 +20,7 @@ DEFAULTS = {
     "output": "softmax",
     "marginalization": "exact",
     "top_k": None,
+    "max_jump": None,
 }
 
 
@@ -157,6 +158,10 @@ class ReferenceTransformer:
         return x, logits, self_scores, cross_scores
 
     def of_layer(self, cross_scores):
+        """The scores of the alignment; of one of first order, its own, of the target that was decoded last."""
+        return self.moved[None] if self.max_jump else self.of_attention(cross_scores)
+
+    def of_attention(self, cross_scores):
         if self.attention_layer == "all":
             return np.concatenate(cross_scores)
         layer, *head = map(int, str(self.attention_layer).split(":"))
@@ -165,9 +170,12 @@ class ReferenceTransformer:
     def mixture(self, target, encoded, states, cross_scores):
         tied = self.tie_embeddings != "none"
         matrix = self.weights["target_embedding/embeddings" if tied else "latent_alignment_head/kernel"]
-        heads = self.of_layer(cross_scores)
+        priors = self.of_attention(cross_scores).mean(0)
         embedded = self.weights["target_embedding/embeddings"][target] * np.sqrt(self.width)
-        return np.array([
-            log_mixture(prior, log_lexicon(self.weights, matrix, *parts, encoded), self.top_k)
-            for *parts, prior in zip(embedded, states, heads.mean(0), strict=True)
-        ])  # fmt: skip
+        lexicons = [log_lexicon(self.weights, matrix, *parts, encoded) for parts in zip(embedded, states, strict=True)]
+        if self.max_jump:
+            for i in range(1, len(target)):
+                last = posterior(priors[i - 1], lexicons[i - 1], target[i])
+                priors[i] = first_order(self.weights["first_order_alignment/jumps"], priors[i], last)
+            self.moved = priors
+        return np.array([log_mixture(*parts, self.top_k) for parts in zip(priors, lexicons, strict=True)])

@@ -14,7 +14,7 @@ ROWS, PAIRS, SENTENCES = 7, 17, 5
 # What is trained beside a Transformer, with the arguments of `numbers`.
 OTHERS = {
     "rnn": {"body": tiny.backbone},
-    "latent": {"parts": 2, "output": "latent"},
+    "latent": {"parts": 2, "output": "latent", "max_jump": 2},
     "bfloat16": {"parts": 2, "dtype": "mixed_bfloat16"},
 }
 # How far numbers may differ; in bfloat16 under JAX, by 2⁻⁸. Under the others, sums in another order, which round

@@ -64,7 +64,10 @@ REFUSED = {
         ({"num_heads": 0}, "`num_heads` must be a positive integer. Received: num_heads=0"),
     ],
     LatentAlignmentHead: [
-        ({"marginalization": "viterbi"}, "`marginalization` must be one of exact, top_k. Received: .*'viterbi'"),
+        (
+            {"marginalization": "viterbi"},
+            "`marginalization` must be one of exact, top_k, max, hard. Received: .*'viterbi'",
+        ),
         ({"top_k_gradient": "none"}, "`top_k_gradient` must be one of straight_through, selected. Received: .*'none'"),
         ({"top_k": 0}, "`top_k` must be a positive integer. Received: top_k=0"),
         ({"width": 0}, "`width` must be a positive integer. Received: width=0"),

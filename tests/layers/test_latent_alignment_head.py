@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_attn_zoo.bodies import TokenEmbedding
 from keras_attn_zoo.layers import LatentAlignmentHead
-from keras_attn_zoo.layers.latent_alignment_head import _marginalize
+from keras_attn_zoo.layers.base.marginalization import marginalize
 from tests.layers.calls import compiled, eager_gradients, of_unknown_sizes, value_and_gradients
 from tests.layers.cases import numbers, weights_of
 from tests.weights import fill_weights
@@ -357,7 +357,7 @@ def test_a_position_that_the_alignment_all_but_excludes_may_still_explain_the_to
     inputs = {name: x.astype("float32") for name, x in inputs.items()}
 
     def run(x):
-        return _marginalize(*head._selected(x["prior"]), x["lexicon"])
+        return marginalize(*head._selected(x["prior"]), x["lexicon"])
 
     log_probs, posterior = compiled(run)(inputs)
     np.testing.assert_allclose(log_probs, [[np.log(vanishing) - 0.5]], rtol=1e-6)
@@ -370,7 +370,7 @@ def test_a_position_that_the_alignment_all_but_excludes_may_still_explain_the_to
 def test_a_weight_that_float32_cannot_hold_is_none():
     head = LatentAlignmentHead(2, width=1)
     inputs = {"prior": np.array([[[1, 1e-39]]], "float32"), "lexicon": np.array([[[-200.0, -0.5]]], "float32")}
-    log_probs, posterior = compiled(lambda x: _marginalize(*head._selected(x["prior"]), x["lexicon"]))(inputs)
+    log_probs, posterior = compiled(lambda x: marginalize(*head._selected(x["prior"]), x["lexicon"]))(inputs)
     np.testing.assert_allclose(log_probs, [[-200.0]])
     np.testing.assert_array_equal(posterior, [[[1, 0]]])
 
@@ -422,7 +422,7 @@ def test_the_straight_through_gradient_is_cut_off_where_float32_ends():
     inputs = {"prior": np.array([[[0.9, 0.1]]]), "lexicon": np.array([[[-200.0, -0.5]]])}
     inputs = {name: x.astype("float32") for name, x in inputs.items()}
     value, _, by_input = value_and_gradients(
-        head, lambda x: ops.sum(_marginalize(*head._selected(x["prior"]), x["lexicon"])[0]), inputs
+        head, lambda x: ops.sum(marginalize(*head._selected(x["prior"]), x["lexicon"])[0]), inputs
     )
     np.testing.assert_allclose(value, np.log(0.9) - 200, rtol=1e-6)
     np.testing.assert_allclose(by_input["prior"], [[[1 / 0.9, np.exp(46)]]], rtol=1e-4)

@@ -24,7 +24,12 @@ MIXED = {**tiny.MIXED["mixed_1"], "encoder_layers": 2, "decoder_layers": 3, "enc
 
 @pytest.mark.parametrize(
     "system",
-    [TINY, TINY.override(cell="lstm", encoder_layers=2), PLAIN.override(**MIXED), PLAIN.override(output="latent")],
+    [
+        TINY,
+        TINY.override(cell="lstm", encoder_layers=2),
+        PLAIN.override(**MIXED),
+        PLAIN.override(output="latent", max_jump=2),
+    ],
 )
 def test_an_outline_has_the_parameters_of_the_body(system):
     body = BODIES[system.body].body_class(11, 13, **body_arguments(system))

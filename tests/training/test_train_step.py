@@ -179,7 +179,20 @@ def translator(optimizer, smoothing=0.0, jit_compile="auto", body=tiny.backbone,
     return task
 
 
-@pytest.mark.parametrize("arguments", [MODEL, LATENT], ids=["softmax", "latent"])
+POSTERIOR = {
+    **LATENT,
+    "cross_attention": "luong_general",
+    "attention_query": "current_state",
+    "posterior_feeding": True,
+}
+FIRST_ORDER = {**LATENT, "max_jump": 2}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [MODEL, LATENT, POSTERIOR, pytest.param(FIRST_ORDER, marks=pytest.mark.slow_compiled)],
+    ids=["softmax", "latent", "posterior", "first_order"],
+)
 def test_translator_gradient_equals_finite_differences(arguments):
     task = translator(keras.optimizers.SGD(1.0), smoothing=0.1, **arguments)
     batch = tiny.batch(rows=4)

@@ -1,6 +1,6 @@
 """The distribution of a mixture of softmaxes whose logits are sums: two matrix products, and their guard."""
 
-from keras import ops
+from keras import ops, tree
 
 from keras_attn_zoo.kernels import EXCLUDED, SMALLEST_TOTAL, guarded_log_normalizer
 from keras_attn_zoo.support.types import Tensor, TensorTree
@@ -11,8 +11,7 @@ SMALLEST_WEIGHT = 1.2e-38
 
 def exponentials(right: Tensor) -> TensorTree:
     """Return what `log_mixture` needs of the right-hand logits `(batch, m, vocabulary)`, computed once per search."""
-    right = _constant(right)
-    largest = ops.max(right, axis=-1, keepdims=True)
+    largest = ops.stop_gradient(ops.max(right, axis=-1, keepdims=True))
     exponential = ops.exp(right - largest)
     columns = ops.transpose(exponential, (0, 2, 1))
     return {"logits": right, "largest": largest, "exponentials": exponential, "columns": columns}
@@ -37,16 +36,12 @@ def log_mixture(prior: Tensor, left: Tensor, right: TensorTree, normalizer: Tens
     Example:
         >>> log_mixture(ops.ones((1, 2, 1)), ops.zeros((1, 2, 4)), exponentials(ops.zeros((1, 1, 4))))  # -log 4
     """
-    prior, left = _constant(prior), _constant(left)
+    prior, left, right = tree.map_structure(constant, (prior, left, right))
     left_max = ops.max(left, axis=-1, keepdims=True)
     if normalizer is None:
-        # XLA, on a CPU, multiplies several rows by a matrix twice as fast as by the transpose of one, a single row half
-        # as fast.
-        single = left.shape[1] == 1
-        columns = ops.transpose(right["exponentials"], (0, 2, 1)) if single else right["columns"]
-        total = ops.matmul(ops.exp(left - left_max), columns)
+        total = _totals(left - left_max, right)
     else:
-        normalizer = _constant(normalizer)
+        normalizer = constant(normalizer)
         total = ops.exp(normalizer - left_max - ops.transpose(right["largest"], (0, 2, 1)))
 
     def by_products():
@@ -54,21 +49,67 @@ def log_mixture(prior: Tensor, left: Tensor, right: TensorTree, normalizer: Tens
         return left - left_max + ops.log(ops.maximum(mixed, SMALLEST_WEIGHT))
 
     def guarded():
-        logits = right["logits"]
-        share = ops.log(ops.maximum(prior, SMALLEST_WEIGHT)) - (
-            guarded_log_normalizer(left, logits) if normalizer is None else normalizer
-        )
-
-        def add(j, mixed):
-            one = share[:, :, j, None] + left + logits[:, j, None]
-            return ops.logaddexp(mixed, ops.where(prior[:, :, j, None] >= SMALLEST_WEIGHT, one, EXCLUDED))
-
-        return ops.fori_loop(0, ops.shape(logits)[1], add, ops.zeros_like(left) + EXCLUDED)
+        shift = guarded_log_normalizer(left, right["logits"]) if normalizer is None else normalizer
+        return _by_position(ops.logaddexp, prior, left, right["logits"], shift)
 
     return ops.cond(ops.min(total) > SMALLEST_TOTAL, by_products, guarded)
 
 
-def _constant(x):
-    """A tensor without a gradient."""
+def log_maximum(prior: Tensor, left: Tensor, right: TensorTree, normalizer: Tensor | None = None) -> Tensor:
+    """Return log max_j prior_ij softmax_v(left_i + right_j) for all v, without a gradient; see `log_mixture`.
+
+    It takes one pass over all v for each j.
+
+    Example:
+        >>> log_maximum(ops.ones((1, 2, 1)), ops.zeros((1, 2, 4)), exponentials(ops.zeros((1, 1, 4))))  # -log 4
+    """
+    prior, left, right = tree.map_structure(constant, (prior, left, right))
+    normalizer = product_normalizer(left, right) if normalizer is None else constant(normalizer)
+    return _by_position(ops.maximum, prior, left, right["logits"], normalizer)
+
+
+def product_normalizer(left: Tensor, right: TensorTree) -> Tensor:
+    """Return log Σ_v exp(left_iv + right_jv), with gradients, by the product of matrices alone.
+
+    Use it in a loop of training, and in a search that remembers its alignment; see `log_normalizer`, whose guard it
+    lacks: where the largest entries of left_i and right_j are far apart, by about 57 in the exponent, it is too large.
+
+    Args:
+        left: `(batch, n, vocabulary)`, float32.
+        right: the result of `exponentials`.
+
+    Returns:
+        float32 `(batch, n, m)`.
+
+    Example:
+        >>> product_normalizer(ops.zeros((1, 2, 4)), exponentials(ops.zeros((1, 3, 4))))  # log 4, (1, 2, 3)
+    """
+    largest = ops.stop_gradient(ops.max(left, axis=-1, keepdims=True))
+    total = _totals(left - largest, right)
+    return ops.log(ops.maximum(total, SMALLEST_TOTAL)) + largest + ops.transpose(right["largest"], (0, 2, 1))
+
+
+def _totals(left, right):
+    """Σ_v exp(left_iv) exp(right_jv - max right_j), `(batch, n, m)`."""
+    # XLA, on a CPU, multiplies several rows by a matrix twice as fast as by the transpose of one, a single row half as
+    # fast.
+    single = left.shape[1] == 1
+    columns = ops.transpose(right["exponentials"], (0, 2, 1)) if single else right["columns"]
+    return ops.matmul(ops.exp(left), columns)
+
+
+def _by_position(combine, prior, left, logits, normalizer):
+    """Combine log prior_ij softmax_v(left_i + logits_j) over j, one after the other."""
+    share = ops.log(ops.maximum(prior, SMALLEST_WEIGHT)) - normalizer
+
+    def add(j, found):
+        one = share[:, :, j, None] + left + logits[:, j, None]
+        return combine(found, ops.where(prior[:, :, j, None] >= SMALLEST_WEIGHT, one, EXCLUDED))
+
+    return ops.fori_loop(0, ops.shape(logits)[1], add, ops.zeros_like(left) + EXCLUDED)
+
+
+def constant(x: Tensor) -> Tensor:
+    """Return a tensor without its gradient."""
     # Converted last: in eager differentiation, JAX returns the original NumPy array, which no loop can index.
     return ops.convert_to_tensor(ops.stop_gradient(ops.convert_to_tensor(x)))
