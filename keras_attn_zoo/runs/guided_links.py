@@ -10,7 +10,7 @@ from keras_attn_zoo.data.cache import EncodedCorpus, fingerprint
 from keras_attn_zoo.data.splits import random_split
 from keras_attn_zoo.data.subword_links import SubwordLinks, build_subword_links
 from keras_attn_zoo.data.text_files import read_lines
-from keras_attn_zoo.data.words import split_words
+from keras_attn_zoo.data.words import normalise, split_words
 from keras_attn_zoo.evaluation.aligners import align_text
 from keras_attn_zoo.evaluation.alignments import check_inside, parse_alignment
 from keras_attn_zoo.runs.preparation import PreparedData, cache_name
@@ -73,7 +73,7 @@ def _linked_tokens(corpus, system, text, subwords):
     """Yield the places of linked tokens in each pair of an encoded text, target first."""
     training, truncation = system.training, system.data.truncation
     kept = set(text.lines.tolist())
-    pairs = [pair for number, pair in enumerate(corpus.splits.train) if number in kept]
+    pairs = [tuple(map(normalise, pair)) for number, pair in enumerate(corpus.splits.train) if number in kept]
     if training.guided_links is None:
         words = [(split_words(source), split_words(target)) for source, target in pairs]
         links = align_text(training.guided_aligner, words, method=training.guided_symmetrization)
