@@ -49,8 +49,9 @@ def make_text(folder):
         (folder / f"cased.{language}").write_text(cased, encoding="utf-8")
     test = parts["test"]
     (folder / "test.bitext").write_text("".join(f"{s} ||| {t}\n" for s, t in test), encoding="utf-8")
-    links = [" ".join(f"{j}-{len(s.split()) - 1 - j}" for j in range(len(s.split()))) for s, _ in test]
-    (folder / "test.gold").write_text("".join(f"{line}\n" for line in links))
+    for file, pairs in (("test.gold", test), ("train.align", parts["train"])):
+        links = [" ".join(f"{j}-{len(s.split()) - 1 - j}" for j in range(len(s.split()))) for s, _ in pairs]
+        (folder / file).write_text("".join(f"{line}\n" for line in links))
 
 
 TINY = System(

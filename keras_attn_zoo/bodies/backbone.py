@@ -176,7 +176,7 @@ class TranslationBackbone(
 
     @property
     def aligned_layers(self) -> Collection[AttentionLayer]:
-        """The attention layers of "attention_scores", if they have contexts without scores; by default none."""
+        """The attention layers of "attention_scores"; by default none."""
         return ()
 
     def call(
@@ -395,6 +395,16 @@ def check_alignment(output: str, attention: AttentionLayer) -> None:
         raise UserError(
             "a latent alignment needs a cross-attention that always attends to some source position, which "
             f"{type(attention).__name__} does not: choose another one."
+        )
+
+
+def check_guided(backbone: TranslationBackbone) -> None:
+    """Raise if no training changes the weights of the attention that is used as the alignment of a body."""
+    fixed = next((layer for layer in backbone.aligned_layers if layer.has_fixed_weights), None)
+    if fixed is not None:
+        raise UserError(
+            f"guided alignment needs a cross-attention that learns its weights, which {type(fixed).__name__} does not: "
+            "choose another one."
         )
 
 

@@ -17,7 +17,7 @@ from keras_attn_zoo.bodies.readout import Readout
 from keras_attn_zoo.bodies.recurrent_layers import GRU, LSTM
 from keras_attn_zoo.bodies.rnn_decoder import STATES_OF_CELL, RNNDecoder
 from keras_attn_zoo.bodies.schema import BODIES, RNNArguments, takes
-from keras_attn_zoo.layers import get_attention
+from keras_attn_zoo.layers import AttentionLayer, get_attention
 from keras_attn_zoo.layers.base.dropout import Dropout
 from keras_attn_zoo.support.errors import UserError
 
@@ -191,6 +191,11 @@ class RNNBackbone(TranslationBackbone):
         self.attention_outputs = {"cross": [scores]}
         self.cross_attention_heads = [decoder.attention.num_heads]
         self._encode = encode
+
+    @property
+    def aligned_layers(self) -> list[AttentionLayer]:
+        """The cross-attention of "attention_scores"."""
+        return [self.decoder.attention]
 
     def _check_inputs(self, inputs):
         """Refuse own predictions for a latent alignment."""

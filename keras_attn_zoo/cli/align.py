@@ -19,8 +19,9 @@ from keras_attn_zoo.cli.options import (
     write_links,
 )
 from keras_attn_zoo.cli.parser import Command, Parser
-from keras_attn_zoo.evaluation.aligners import ALIGNERS, align_text, check_aligner
+from keras_attn_zoo.evaluation.aligners import align_text, check_aligner
 from keras_attn_zoo.runs.run_folder import RunFolder
+from keras_attn_zoo.support.choices import ALIGNERS
 from keras_attn_zoo.support.errors import UserError, choice
 from keras_attn_zoo.support.files import kind_of, shown
 from keras_attn_zoo.support.messages import progress_bar

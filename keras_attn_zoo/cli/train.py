@@ -57,6 +57,15 @@ def add_arguments(parser: Parser) -> None:
         "their products in its weights",
     )
     parser.add_argument(
+        "--links",
+        metavar="FILE",
+        help="links of the training text for the setting guided_alignment, such as 0-0 1-2: a line for each pair, the "
+        "source first; without it, an aligner links the text",
+    )
+    parser.add_argument(
+        "--index-base", type=int, choices=(0, 1), help="number of the first word in these links (default: 0)"
+    )
+    parser.add_argument(
         "--run", type=Path, required=True, metavar="DIR", help="run folder for the model and its results"
     )
     parser.add_argument(
@@ -87,7 +96,12 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.runs.training import train_system
     from keras_attn_zoo.studies.table import read_results, results_table
 
-    given = {"freeze": options.freeze and ",".join(options.freeze), "lora_rank": options.lora}
+    given = {
+        "freeze": options.freeze and ",".join(options.freeze),
+        "lora_rank": options.lora,
+        "guided_links": options.links,
+        "guided_index_base": options.index_base,
+    }
     settings = {**settings_from_options(options), **{name: value for name, value in given.items() if value}}
     if options.initial_model is not None:
         from keras_attn_zoo.runs.initial_model import system_from
@@ -123,6 +137,8 @@ COMMAND = Command(
         "attn-zoo train --system luong-general --train all.tsv --reverse --run runs/luong --set epochs=5",
         "attn-zoo train --system uniform --embedded --small --run runs/uniform --resume",
         "attn-zoo train --from runs/general --train mine.de mine.en --run runs/mine --set learning_rate=1e-4",
+        "attn-zoo train --system bahdanau --train all.tsv --links all.align --run runs/guided "
+        "--set guided_alignment=0.05",
         "attn-zoo train --system transformer --task dialogue --train turns.txt answers.txt --run runs/dialogue",
     ],
     add_arguments,

@@ -33,8 +33,8 @@ def other_text(own: dict[str, Any], given: dict[str, Any], kept: PathLike, test:
     """
     test = list(test)
     changed = [part for part in _PARTS if not _is_same(part, own, given, kept, test)]
-    # Subword models are made of the text, and known to the run alone.
-    compared = {*_PARTS, *_FINGERPRINTS.values(), "subwords"}
+    # Subword models are made of the text, and known to the run alone; links are no text.
+    compared = {*_PARTS, *_FINGERPRINTS.values(), "subwords", "links"}
     if not changed and any(own.get(key) != given.get(key) for key in (own.keys() | given.keys()) - compared):
         changed = ["train"]
     if changed and not {"train", "valid"} <= given.keys():

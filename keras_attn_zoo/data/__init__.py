@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from keras_attn_zoo.data.sampled_corpus import SampledCorpus, build_sampled_corpus
     from keras_attn_zoo.data.shapes import choose_bounds
     from keras_attn_zoo.data.splits import Splits, random_split
+    from keras_attn_zoo.data.subword_links import SubwordLinks, build_subword_links
     from keras_attn_zoo.data.subwords import Subwords, train_subword_pair, train_subwords
     from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines, read_windows
     from keras_attn_zoo.data.truecasing import Truecaser, train_truecaser
@@ -32,6 +33,7 @@ _HOMES = {
     "words": ("has_illegal_characters", "normalise", "split_words", "word_count"),
     "subwords": ("Subwords", "train_subword_pair", "train_subwords"),
     "cache": ("EncodedCorpus", "build_cache"),
+    "subword_links": ("SubwordLinks", "build_subword_links"),
     "sampled_corpus": ("SampledCorpus", "build_sampled_corpus"),
     "encoded_text": ("EncodedText",),
     "truncation": ("Truncation",),

@@ -11,6 +11,7 @@ from keras_attn_zoo.data import END, PAD, START
 from keras_attn_zoo.data.cache import EncodedCorpus
 from keras_attn_zoo.data.sampled_corpus import SampledCorpus
 from keras_attn_zoo.data.shapes import assign_buckets, check_bounds, choose_bounds, rows_of_bucket
+from keras_attn_zoo.data.subword_links import SubwordLinks
 from keras_attn_zoo.devices import current
 from keras_attn_zoo.support.errors import UserError
 
@@ -59,6 +60,7 @@ class TranslationBatches(keras.utils.PyDataset):
     - `x["decoder_padding_mask"]`: bool `(B, T)`.
     - `x["teacher_forcing_mask"]`, only with `teacher_forcing`: bool `(B, T)`, true where the
       decoder is fed the previous gold token instead of its own. Always true at position 0.
+    - `x["links"]`, only with `links`: bool `(B, T, S)`, true where tokens of `y` and of the source are linked.
     - `y`: int32 `(B, T)`, the sentence and its end token.
     - `sample_weight`: float32 `(B, T)`, 1 on real tokens of `y`.
 
@@ -80,6 +82,7 @@ class TranslationBatches(keras.utils.PyDataset):
         steps_per_round: batches per round; overrides `rounds_per_epoch`.
         start, ends: id of the token that begins a target sentence, and of those that end a source and a target
             sentence.
+        links: the `SubwordLinks` of the corpus, for guided alignment; None for batches without links.
 
     Attributes:
         bounds: (S, T) of the buckets.
@@ -111,6 +114,7 @@ class TranslationBatches(keras.utils.PyDataset):
         steps_per_round: int | None = None,
         start: int = START,
         ends: tuple[int, int] = (END, END),
+        links: SubwordLinks | None = None,
     ) -> None:
         # Keras' worker threads lose and repeat batches from one epoch to the next; building one is fast.
         super().__init__(workers=1)
@@ -130,7 +134,7 @@ class TranslationBatches(keras.utils.PyDataset):
             if value is not None and value < least:
                 raise UserError(f"{name}={value} is below {least}: give at least {least}.")
         self.corpus, self.seed, self.shuffle, self.repeat = corpus, seed, shuffle, repeat
-        self.teacher_forcing, self.start, self.ends = teacher_forcing, start, ends
+        self.teacher_forcing, self.start, self.ends, self.links = teacher_forcing, start, ends, links
         if bounds is None:
             bounds = choose_bounds(corpus.source_lengths, corpus.target_lengths, bucket_count)
         self.bounds = check_bounds(bounds)
@@ -234,6 +238,8 @@ class TranslationBatches(keras.utils.PyDataset):
         }
         if self.teacher_forcing is not None:
             x["teacher_forcing_mask"] = self._teacher_forcing_mask(index, labels.shape)
+        if self.links is not None:
+            x["links"] = self.links.matrices(rows, target_width, source_width)
         return x, labels, (target_mask & (rows >= 0)[:, None]).astype(np.float32)
 
     def padding_report(self) -> dict[str, float]:
@@ -338,7 +344,7 @@ def as_fit_input(batches: TranslationBatches) -> Any:
         indices = itertools.count() if batches.repeat else range(len(batches))
         return (shared[index] for index in indices)
 
-    signature = keras.tree.map_structure(lambda array: tf.TensorSpec((None, None), array.dtype), shared[0])
+    signature = keras.tree.map_structure(lambda array: tf.TensorSpec((None,) * array.ndim, array.dtype), shared[0])
     dataset = tf.data.Dataset.from_generator(stream, output_signature=signature)
     if not batches.repeat:
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(batches)))

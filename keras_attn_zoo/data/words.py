@@ -128,3 +128,22 @@ def join_words(words: Iterable[str]) -> tuple[str, list[int]]:
                 parts.append(own)
                 owners += [number] * len(own)
     return "".join(parts), owners
+
+
+def word_owners(text: str, words: Iterable[str]) -> list[int]:
+    """Return the index of a word for each character of the normalised sentence that the words are parts of.
+
+    Args:
+        text: the sentence.
+        words: its words, with or without spaces between them there, as `split_words` returns them; none is empty.
+
+    Example:
+        >>> word_owners("so ein!", ["so", "ein", "!"])
+        [0, 0, 1, 1, 1, 1, 2]
+    """
+    letters = (number for number, word in enumerate(words) for _ in word)
+    owners: list[int] = []
+    for character in text:
+        # A space belongs to the word behind it.
+        owners.append(owners[-1] + 1 if character == " " else next(letters))
+    return owners

@@ -10,13 +10,13 @@ from typing import Any
 from keras_attn_zoo.evaluation.alignments import Link, WordPair, read_alignments
 from keras_attn_zoo.evaluation.statistical_aligners import HMM, IBM1, check_pairs
 from keras_attn_zoo.evaluation.symmetrization import symmetrize
+from keras_attn_zoo.support.choices import ALIGNERS
 from keras_attn_zoo.support.errors import UserError, choice, counted
 from keras_attn_zoo.support.extras import require
 from keras_attn_zoo.support.files import write_text
 from keras_attn_zoo.support.messages import progress_bar
 
 _LOG = logging.getLogger(__name__)
-ALIGNERS = ("ibm1", "hmm", "fast_align", "eflomal")
 _MODELS: dict[str, type[IBM1]] = {"ibm1": IBM1, "hmm": HMM}
 # What fast_align's package gives.
 _OF_FAST_ALIGN = "grow-diag-final-and"

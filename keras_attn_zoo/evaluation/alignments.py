@@ -233,16 +233,36 @@ def read_alignments(
                 f"{path} has {len(alignments)} lines, but there are {len(lengths)} sentence pairs: give one line per "
                 "pair."
             )
-    for number, (alignment, (source, target)) in enumerate(zip(alignments, lengths or (), strict=False), 1):
-        outside = {(j, i) for j, i in alignment.possible if j >= source or i >= target}
-        if outside:
-            token = format_alignment(outside, base, reverse).split()[0]
-            raise UserError(
-                f"{path}, {unit} {number}: link {token} points past the last word of {source} source and {target} "
-                f"target words (counted from {base}, {'target' if reverse else 'source'} first): check the format, the "
-                "index base and the direction."
-            )
+    for number, (alignment, of_pair) in enumerate(zip(alignments, lengths or (), strict=False), 1):
+        check_inside(alignment, of_pair, f"{path}, {unit} {number}: ", base, reverse)
     return alignments
+
+
+def check_inside(
+    alignment: Alignment, lengths: tuple[int, int], place: str = "", index_base: int = 0, reverse: bool = False
+) -> None:
+    """Raise if a link points past the last word of a sentence pair.
+
+    Args:
+        alignment: its links.
+        lengths: how many words source and target have.
+        place, index_base, reverse: what the message says of the file, see `parse_alignment`.
+
+    Raises:
+        UserError: names the link.
+
+    Example:
+        >>> check_inside(Alignment({(0, 1)}), (1, 2))
+    """
+    source, target = lengths
+    outside = {(j, i) for j, i in alignment.possible if j >= source or i >= target}
+    if outside:
+        token = format_alignment(outside, index_base, reverse).split()[0]
+        raise UserError(
+            f"{place}link {token} points past the last word of {source} source and {target} target words (counted "
+            f"from {index_base}, {'target' if reverse else 'source'} first): check the format, the index base and the "
+            "direction."
+        )
 
 
 def _read_line(row, format, index_base, reverse, place):

@@ -37,6 +37,7 @@ class UniformAttention(AttentionLayer):
     Encoder-Decoder Models", section 4 (the model with fixed uniform weights).
     """
 
+    has_fixed_weights = True
     softmax_alone = "its weights are equal whatever the energies"
 
     def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:

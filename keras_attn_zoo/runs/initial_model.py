@@ -9,7 +9,7 @@ from keras_attn_zoo.presets.loading_without_drawing import without_drawing
 from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.runs.precision import policy
 from keras_attn_zoo.runs.run_folder import RunFolder
-from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingSettings
+from keras_attn_zoo.runs.settings import UNGUIDED, DataSettings, SearchSettings, TrainingSettings
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.support.compat import layers_of
 from keras_attn_zoo.support.errors import UserError
@@ -19,7 +19,7 @@ from keras_attn_zoo.translators import Translator
 
 # Settings that make a vocabulary.
 _OF_VOCABULARY = ("vocabulary_size", "model_type", "joint", "byte_fallback", "truecase")
-# Settings that say what a training begins with, and what it trains.
+# Settings that say what a training begins with, and what it trains; links are those of its text.
 _OF_ONE_TRAINING = ("pretraining_rounds", "word_vectors_source", "word_vectors_target", "lora_rank", "freeze")
 # Settings of a body on which no weight depends.
 _WITHOUT_WEIGHTS = (
@@ -32,9 +32,9 @@ def system_from(model: PathLike) -> System:
     """Return the system that continues a model: its body, vocabulary and search; of a run all settings but the length.
 
     Train it with `train_system`: weights and subwords are those of the model, the
-    optimizer is new. Settings may be changed by `override`, but not those of the
-    vocabulary, and of the body only dropout, the alignment layer and how a latent
-    alignment is summed up.
+    optimizer is new, and there is no guided alignment unless it is set again.
+    Settings may be changed by `override`, but not those of the vocabulary, and of the
+    body only dropout, the alignment layer and how a latent alignment is summed up.
 
     Args:
         model: a run folder, of which the best round counts, or whatever `Translator.from_preset` takes.
@@ -58,7 +58,7 @@ def _system_of(translator, model):
     backbone = {name: config[name] for name in body.settings}
     if run.holds_run:
         length = {"epochs": TrainingSettings.epochs, "budget": None}
-        system = run.system().override(**dict.fromkeys(_OF_ONE_TRAINING), **length)
+        system = run.system().override(**dict.fromkeys(_OF_ONE_TRAINING), **UNGUIDED, **length)
         return dataclasses.replace(system, backbone=backbone).override(initial_model=str(model))
     preprocessor, search = translator.preprocessor, translator.search_settings
     cased = [tokenizer.truecaser is not None for tokenizer in (preprocessor.source_tokenizer, preprocessor.tokenizer)]

@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from keras_attn_zoo.bodies.backbone import check_guided
 from keras_attn_zoo.bodies.schema import BODIES, longest_translation
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.runs.trained_parts import choose_trained
@@ -67,6 +68,8 @@ def outline(
                 )
                 found = Outline(body.count_params(), body.longest_sentence)
                 choose_trained(body, system.training)
+                if system.training.guided_alignment:
+                    check_guided(body)
                 made.append(found)
         except (ValueError, TypeError) as error:
             made.append(error)

@@ -14,10 +14,12 @@ from keras_attn_zoo.data.batches import TranslationBatches
 from keras_attn_zoo.data.cache import EncodedCorpus, build_cache, fingerprint
 from keras_attn_zoo.data.filters import Filter, filter_pairs
 from keras_attn_zoo.data.sampled_corpus import SampledCorpus, build_sampled_corpus
+from keras_attn_zoo.data.subword_links import SubwordLinks
 from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
 from keras_attn_zoo.data.text_files import NormalisedPairs
 from keras_attn_zoo.data.truecasing import Truecaser, train_truecaser
 from keras_attn_zoo.data.truncation import UNCUT
+from keras_attn_zoo.evaluation.aligners import check_aligner
 from keras_attn_zoo.evaluation.text_scores import check_tokenizer
 from keras_attn_zoo.runs.memory import check_memory
 from keras_attn_zoo.runs.outline import body_arguments, outline
@@ -28,7 +30,7 @@ from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.runs.tasks import check_task
 from keras_attn_zoo.support.checksums import CHECKSUMS, check_sum, read_checksums, write_checksums
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import PathLike, kind_of, remove_partials, shown
+from keras_attn_zoo.support.files import PathLike, check_file, kind_of, remove_partials, shown
 from keras_attn_zoo.support.locks import locked
 from keras_attn_zoo.support.messages import progress_bar
 from keras_attn_zoo.training.adam import Adam
@@ -51,8 +53,8 @@ def check_system(system: System, max_tokens: int | None = None, tell: bool = Tru
 
     Raises:
         UserError: mechanisms and sizes that do not fit together; more memory than the machine has; weights for
-            sentences that are too short; a missing file of word vectors; a tokeniser that cannot be used; a missing
-            package to score with.
+            sentences that are too short; a missing file of word vectors or links; a tokeniser or an aligner
+            that cannot be used; a missing package to score with.
 
     Example:
         >>> from keras_attn_zoo.runs.named_systems import SYSTEMS
@@ -72,6 +74,11 @@ def check_system(system: System, max_tokens: int | None = None, tell: bool = Tru
         if path is not None and not Path(path).is_file():
             raise UserError(f"there is no file {path}: word_vectors_{side} names a text file of word vectors.")
     check_tokenizer(system.training.bleu_tokenize)
+    training = system.training
+    if training.guided_links is not None:
+        check_file(training.guided_links)
+    elif training.guided_alignment:
+        check_aligner(training.guided_aligner, training.guided_symmetrization)
     size = system.data.vocabulary_size
     # With None, the number of words or characters is known only once the text is read.
     found = outline(system, size or SMALLEST_VOCABULARY, size or SMALLEST_VOCABULARY)
@@ -92,12 +99,13 @@ def check_system(system: System, max_tokens: int | None = None, tell: bool = Tru
 
 @dataclasses.dataclass(frozen=True)
 class PreparedData:
-    """Subword models and encoded splits of a corpus, and a fingerprint of the training text."""
+    """Subword models and encoded splits of a corpus, and a fingerprint of the training text; links, if it has any."""
 
     key: str
     subwords: tuple[Subwords, Subwords]
     train: EncodedCorpus | SampledCorpus
     valid: EncodedCorpus
+    links: SubwordLinks | None = None
 
 
 def prepare_subwords(
@@ -169,7 +177,7 @@ def prepare_data(
 
         def cache(name, pairs, pair_filter):
             limit, truncation = settings.max_tokens - 2, settings.truncation
-            folder = place / _cache_name(name, settings)
+            folder = place / cache_name(name, settings)
             with progress_bar(f"encoding the {name} text", unit="pair") as show:
                 made = build_cache(
                     folder, pairs, source, target, pair_filter, limit, limit, progress=show, truncation=truncation
@@ -227,7 +235,7 @@ def encoded_training_text(folder: PathLike, key: str, settings: DataSettings) ->
     Raises:
         UserError: it is not there, or is damaged.
     """
-    return EncodedCorpus(Path(folder) / key / _cache_name("train", settings))
+    return EncodedCorpus(Path(folder) / key / cache_name("train", settings))
 
 
 def training_text_of(run: RunFolder) -> EncodedCorpus | SampledCorpus:
@@ -250,15 +258,15 @@ def training_text_of(run: RunFolder) -> EncodedCorpus | SampledCorpus:
     return SampledCorpus(place / key / _sampled_name(settings), text, settings.subword_sampling_alpha)
 
 
-def _cache_name(text, settings):
-    """The name of the folder of an encoded text, by the lengths of its sentences."""
+def cache_name(text: str, settings: DataSettings) -> str:
+    """Return the name of the folder of an encoded text, by the lengths of its sentences."""
     cut = () if settings.truncation == UNCUT else dataclasses.astuple(settings.truncation)
     return "-".join(map(str, (text, settings.max_tokens, *cut)))
 
 
 def _sampled_name(settings):
     """The name of the folder of the segmentations that each epoch draws of."""
-    return f"{_cache_name('train', settings)}-best-{settings.subword_sampling_nbest}"
+    return f"{cache_name('train', settings)}-best-{settings.subword_sampling_nbest}"
 
 
 def _truecasers(place, cases):
@@ -282,13 +290,17 @@ def _sampled(place, train, pairs, subwords, settings):
 
 
 def training_batches(
-    system: System, text: EncodedCorpus | SampledCorpus, special: Mapping[str, Any] | None = None
+    system: System,
+    text: EncodedCorpus | SampledCorpus,
+    special: Mapping[str, Any] | None = None,
+    links: SubwordLinks | None = None,
 ) -> TranslationBatches:
     """Return the batches that a system is trained on, of its encoded training text.
 
     Args:
         system, text: the system and its text.
         special: `start` and `ends` of `TranslationBatches` if they are not the usual ones.
+        links: those of the text, for guided alignment.
     """
     training, teacher_forcing = system.training, None
     if training.samples_tokens:
@@ -302,6 +314,7 @@ def training_batches(
         bucket_count=system.data.bucket_count,
         teacher_forcing=teacher_forcing,
         rounds_per_epoch=training.validations_per_epoch,
+        links=links,
         **(special or {}),
     )
 
@@ -371,6 +384,7 @@ def compile_translator(translator: Translator, system: System, steps: int | None
         ),
         label_smoothing=training.label_smoothing,
         accumulation_steps=training.accumulation_steps,
+        guided_alignment=training.guided_alignment,
         sampler=sampler_of(dataclasses.asdict(search)),
         search_top_k=search.search_top_k,
     )

@@ -16,6 +16,7 @@ from typing import Any
 from keras_attn_zoo.corpora.relocated_corpus import other_reading, other_text
 from keras_attn_zoo.data.text_files import read_columns, read_lines
 from keras_attn_zoo.runs.score_data import are_scores, finite
+from keras_attn_zoo.runs.settings import UNGUIDED
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.runs.timing_data import is_timing
 from keras_attn_zoo.support.errors import UserError
@@ -45,6 +46,7 @@ _LATER_IN_PARTS: dict[str, dict[str, Any]] = {
         "bleu_tokenize": "13a",
         "keep_last": 0,
         "keep_best": 0,
+        **UNGUIDED,
         **dict.fromkeys(("average", "ema_momentum", "initial_model", "freeze", "lora_rank")),
     },
     "search": {"coverage_penalty": 0.0, "min_length": 0, "no_repeat_ngram": 0},

@@ -3,9 +3,10 @@
 import dataclasses
 
 from keras_attn_zoo.data.truncation import KEPT, Truncation
+from keras_attn_zoo.evaluation.symmetrization import SYMMETRIZATIONS
 from keras_attn_zoo.runs.budget import Budget
 from keras_attn_zoo.runs.tasks import TASKS
-from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS, MOST_TOKENS
+from keras_attn_zoo.support.choices import ALIGNERS, HIGHEST_PENALTY, MOST_BEAMS, MOST_TOKENS
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.setting_types import (
     Choice,
@@ -244,6 +245,31 @@ class TrainingSettings(_Checked):
         )
     )
     label_smoothing: float = field(Rate(help="probability mass spread evenly over the vocabulary"))
+    guided_alignment: float = field(
+        Number(
+            0.0,
+            "weight of the loss of attention_layer, or of an RNN's attention, against links of the training text; 0 "
+            "trains without links",
+            least=0,
+            most=1000,
+        )
+    )
+    guided_links: str | None = field(
+        Text(
+            None,
+            "file of links in Pharaoh's format, with a line for each training pair; None aligns the text with "
+            "guided_aligner; --links sets it",
+            optional=True,
+            longest=_PATH,
+        )
+    )
+    guided_index_base: int = field(Whole(0, "number of the first word in guided_links", least=0, most=1))
+    guided_aligner: str = field(Choice("hmm", "statistical aligner that links the training text", choices=ALIGNERS))
+    guided_symmetrization: str = field(
+        Choice(
+            "grow-diag-final-and", "how the links of its two directions are made one alignment", choices=SYMMETRIZATIONS
+        )
+    )
     accumulation_steps: int = field(Whole(1, "parts a batch is split into, to save memory", least=1, most=10_000))
     teacher_forcing: float = field(
         Number(1.0, "initial probability of feeding the decoder the reference token", least=0, most=1)
@@ -354,6 +380,17 @@ class TrainingSettings(_Checked):
             raise UserError(
                 f"freeze={self.freeze} is for a body that has all its layers: leave it out, or pretraining_rounds."
             )
+        if self.guided_links is not None and not self.guided_alignment:
+            raise UserError(
+                f"guided_links={self.guided_links} has no effect without guided_alignment, their weight: set it too, "
+                "such as guided_alignment=0.05.",
+                "--links has no effect without their weight: add --set guided_alignment=0.05, or the like.",
+            )
+        if self.guided_index_base and self.guided_links is None:
+            raise UserError(
+                "guided_index_base=1 has no effect without guided_links: set it too.",
+                "--index-base has no effect without --links: add it.",
+            )
         if self.best_by != "bleu" and self.bleu_tokenize != _TOKENIZERS[0]:
             raise UserError(
                 f"bleu_tokenize={self.bleu_tokenize} has no effect without best_by=bleu: set it too, or leave both out."
@@ -373,6 +410,10 @@ class TrainingSettings(_Checked):
     def samples_tokens(self) -> bool:
         """Whether the decoder is ever fed its own predictions."""
         return self.teacher_forcing < 1 or self.teacher_forcing_end not in (None, 1)
+
+
+# The settings of guided alignment, without it.
+UNGUIDED = {name: one.default for name, one in settings_of(TrainingSettings).items() if name.startswith("guided_")}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -221,6 +221,11 @@ class System:
                 "teacher_forcing and teacher_forcing_end at 1; "
                 f"received body={self.body!r}, output={self.sizes['output']!r}."
             )
+        if self.training.guided_alignment and self.data.subword_sampling_nbest is not None:
+            raise UserError(
+                "guided_alignment links the subwords of a sentence, which subword sampling draws anew in each epoch: "
+                "leave one of them out."
+            )
         if self.search.search_top_k is not None and not self.is_latent:
             raise UserError(
                 "search_top_k applies only to latent alignments: leave it out, or set output='latent'; received "

@@ -22,6 +22,7 @@ from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.runs.memory import on_cpu
 from keras_attn_zoo.runs.preparation import compile_translator, training_batches, training_text_of
 from keras_attn_zoo.runs.run_folder import RunFolder, backend_here
+from keras_attn_zoo.runs.settings import UNGUIDED
 from keras_attn_zoo.runs.step_times import step_seconds
 from keras_attn_zoo.runs.timing_data import ROUNDS
 from keras_attn_zoo.support.errors import UserError
@@ -173,8 +174,8 @@ class _Steps:
     def __init__(self, run: RunFolder, batches: TranslationBatches) -> None:
         system = run.system()
         self.translator, self.batches = load_translator(run.path, precision=system.precision), batches
-        # The learning rate does not matter.
-        compile_translator(self.translator, system.override(schedule="constant"), None)
+        # The learning rate does not matter, nor do links.
+        compile_translator(self.translator, system.override(schedule="constant", **UNGUIDED), None)
         alike: dict[tuple[int, int], list[int]] = {}
         for index in range(batches.batches_per_epoch):
             alike.setdefault(batches.bound(index), []).append(index)

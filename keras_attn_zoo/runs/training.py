@@ -1,5 +1,6 @@
 """Train a system into a run folder, or resume a run there."""
 
+import dataclasses
 import logging
 import math
 import sys
@@ -22,6 +23,7 @@ from keras_attn_zoo.evaluation.overlap_scores import check_references
 from keras_attn_zoo.evaluation.text_scores import bleu_key
 from keras_attn_zoo.runs.averaging import average_models, checkpoints_of
 from keras_attn_zoo.runs.budget import amount, planned_steps
+from keras_attn_zoo.runs.guided_links import check_links, links_key, prepare_links
 from keras_attn_zoo.runs.initial_model import build_from, load_initial_model
 from keras_attn_zoo.runs.memory import check_memory
 from keras_attn_zoo.runs.outline import outline
@@ -47,7 +49,7 @@ from keras_attn_zoo.runs.trained_parts import choose_trained
 from keras_attn_zoo.support.choices import MOST_TOKENS
 from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.extras import require
-from keras_attn_zoo.support.files import PathLike, kind_of, remove
+from keras_attn_zoo.support.files import PathLike, kind_of, remove, shown
 from keras_attn_zoo.support.messages import progress_bar
 from keras_attn_zoo.training.averaged_weights import AveragedWeights
 from keras_attn_zoo.training.budget_callback import SpentBudget
@@ -131,10 +133,17 @@ def train_system(
             # Before anything is written: whoever gives another text by mistake finds all as it was.
             # Where scores after a part of all steps are logged, the log depends on their number.
             check_resumable(run, system, description, corpus.test.rows(), length=bool(bleu_after))
+            links = links_key(system.training)
+            if run.holds_run and run.corpus().get("links") != links:
+                raise UserError(
+                    f"{shown(run.path)} was started with other links than those of {system.training.guided_links}: "
+                    "resume with the same file, or choose another folder."
+                )
             key = description["fingerprint"]
             subwords = given or prepare_subwords(corpus, system.data, data_folder, key)
             check_with_subwords(system, corpus, subwords, max_tokens)
             data = prepare_data(corpus, system.data, data_folder, key, given)
+            data = dataclasses.replace(data, links=prepare_links(corpus, system, data, data_folder))
         bleu = {"max_tokens": max_tokens, "bleu_after": bleu_after, "scoring": scoring or {}}
         return _train(system, corpus, run, data, description, initial, tensorboard, callbacks, **bleu)
 
@@ -171,7 +180,10 @@ def _train(
     state.check(translator, batches.round in _grows_at(system))
     if batches.round == 0:
         _load_vectors(translator, training)
-    run.create(system, {**description, "subwords": list(translator.preprocessor.models)}, corpus.test.rows())
+    more = {"subwords": list(translator.preprocessor.models)}
+    if data.links is not None:
+        more["links"] = links_key(training)
+    run.create(system, {**description, **more}, corpus.test.rows())
     # A budget ends by itself, and one of tokens not exactly when it is expected to.
     last = rounds if rounds is not None and training.budget is None else _ENDLESS
     if ended or batches.round >= last:
@@ -233,17 +245,18 @@ def check_texts(system: System, corpus: Corpus, max_tokens: int | None = None) -
 
     Args:
         system: the system.
-        corpus: the text, whose training part is not read.
+        corpus: the text, whose training part is read only beside a file of links.
         max_tokens: see `train_system`.
 
     Raises:
-        UserError: test sentences that are too long, or references that cannot be scored; a budget of steps that is too
-            short for the schedule.
+        UserError: test sentences that are too long, or references that cannot be scored; links that do not fit the
+            training text; a budget of steps that is too short for the schedule.
     """
     room = max_tokens or longest_translation(system.data.max_tokens)
     for name, text in _test_texts(corpus).items():
         check_test_words(text, system, room, name)
         check_references(TASKS[system.data.task].metrics, text.references, name)
+    check_links(system, corpus)
     if system.training.budget is not None:
         number, unit = amount(system.training.budget)
         check_schedule(system.training, int(number) if unit == "steps" else None)
@@ -336,7 +349,7 @@ def check_training(
     Raises:
         UserError: a training that is too short for its schedule, or for the layers that it adds one by one.
     """
-    batches = training_batches(system, data.train, special)
+    batches = training_batches(system, data.train, special, data.links)
     steps = planned_steps(system.training, batches)
     check_schedule(system.training, steps)
     if steps is not None:

@@ -27,7 +27,7 @@ from keras_attn_zoo.runs.preparation import (
 )
 from keras_attn_zoo.runs.run_folder import RunFolder, backend_here
 from keras_attn_zoo.runs.search_time import SearchTime, encoded, scored_search, target_tokens, timed_search
-from keras_attn_zoo.runs.settings import TrainingSettings
+from keras_attn_zoo.runs.settings import UNGUIDED, TrainingSettings
 from keras_attn_zoo.runs.step_times import step_seconds
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.studies.comparison import Run
@@ -330,8 +330,8 @@ def _logged(folder: RunFolder, steps: list[dict[str, Any]]) -> Speed | None:
 def _timed(system: System, data: PreparedData, batches: TranslationBatches) -> Speed:
     """The speed of a system, from a few steps of the most frequent shape; nothing is kept of them."""
     translator = build_translator(system, data.subwords, system.data.max_tokens)
-    # The learning rate does not matter.
-    constant = system.override(schedule="constant")
+    # The learning rate does not matter, nor do links.
+    constant = system.override(schedule="constant", **UNGUIDED)
     compile_translator(translator, constant, None)
     shapes = _shapes(batches)
     # Each further one would have to be compiled.

@@ -18,6 +18,8 @@ NORMALIZATIONS = ("post", "pre")
 ACTIVATIONS = ("relu", "silu", "gelu", "tanh")
 # Of the probabilities that the members of an ensemble give a token.
 MEANS = ("arithmetic", "geometric")
+# Statistical aligners: ours, and those of other packages.
+ALIGNERS = ("ibm1", "hmm", "fast_align", "eflomal")
 POSITIONS = ("sine", "halved_sine", "learned", "none")
 # Bounds of a beam search: its beams, and the exponent of its length penalty.
 MOST_BEAMS, HIGHEST_PENALTY = 1000, 10

@@ -53,6 +53,8 @@ class Progress(keras.callbacks.Callback):
         """Report a round."""
         seconds = time.perf_counter() - self._round_began
         numbers = [f"loss {logs['loss']:.3f}"]
+        if "alignment_loss" in logs:
+            numbers.append(f"alignment loss {logs['alignment_loss']:.3f}")
         if "val_loss" in logs:
             numbers.append(f"valid loss {logs['val_loss']:.3f}  perplexity {logs['val_perplexity']:.2f}")
         if "val_bleu" in logs:

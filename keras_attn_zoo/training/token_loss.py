@@ -6,6 +6,9 @@ from keras_attn_zoo import kernels
 from keras_attn_zoo.kernels import is_largest, of_labels, smoothed
 from keras_attn_zoo.support.types import Tensor
 
+# Of an attention weight in a logarithm: far above the smallest number of float32, whose reciprocal would overflow.
+_SMALLEST_WEIGHT = 1e-30
+
 
 def token_sums(logits: Tensor, labels: Tensor, weights: Tensor, label_smoothing: float = 0.0) -> dict[str, Tensor]:
     """Sum the loss of a batch over its real target tokens.
@@ -70,6 +73,40 @@ def mixture_losses(
     logits, labels = scored["logits"], ops.cast(labels, "int32")
     loss = smoothed(-scored["bound"], -scored["smoothing"], label_smoothing)
     return loss, -scored["log_probs"], is_largest(logits, of_labels(logits, labels))
+
+
+def alignment_losses(scores: Tensor, links: Tensor) -> Tensor:
+    """Return the loss of attention against given links, for every target token: float32 `(batch, target)`.
+
+    Use it to teach a model an alignment beside the translation: links come from a statistical aligner, or from people.
+
+        loss_i = - Σ_j g_ij log a_ij,   a_ij = 1/H Σ_h α_ijh,   g_ij = G_ij / Σ_k G_ik
+
+    Symbols: G the links between target i and source j, α the weights of H heads. A token without links has no loss.
+    Weights count as at least 1e-30, so that a link to where there are exactly none is finite, and has no gradient.
+
+    Args:
+        scores: `(batch, heads, target, source)`, weights that sum to 1 over the source.
+        links: `(batch, target, source)`, 1 or true for a link; other weights of links may be given.
+
+    Example:
+        >>> links = [[[1, 0, 1], [0, 0, 0]]]
+        >>> alignment_losses(ops.ones((1, 2, 2, 3)) / 3, links).tolist()  # log 3, and 0 where nothing is linked
+        [[1.0986123085021973, 0.0]]
+
+    Source: Chen et al., "Guided Alignment Training for Topic-Aware Neural Machine Translation" (2016), for the
+    attention of an RNN; Garg et al., "Jointly Learning to Align and Translate with Transformer Models" (2019), section
+    4, for one head of a Transformer.
+
+    Differences from the papers: Garg et al. train one head; here it is the mean of those that are given. Their
+    decoder reads the whole target sentence in a second pass for this loss; here it reads what precedes the token, as
+    in translation.
+    """
+    weights = ops.mean(ops.cast(scores, "float32"), axis=1)
+    links = ops.cast(links, "float32")
+    linked = ops.sum(links, axis=-1)
+    losses = -ops.sum(links * ops.log(ops.maximum(weights, _SMALLEST_WEIGHT)), axis=-1)
+    return losses / ops.where(linked > 0, linked, 1.0)
 
 
 def weighted_sums(loss: Tensor, nll: Tensor, correct: Tensor, weights: Tensor) -> dict[str, Tensor]:

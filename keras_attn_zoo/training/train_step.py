@@ -34,21 +34,28 @@ class PerTokenTraining(WholeVariables, BuiltForReplicas):
 
     Logs of a training step: "loss", "perplexity" (of the plain likelihood),
     "accuracy", "gradient_norm" (before clipping) and "tokens"; an epoch and a
-    validation report means over all tokens under the same names.
+    validation report means over all tokens under the same names. With
+    `guided_alignment=λ`, "loss" has λ times "alignment_loss" in it, which
+    `batch_sums` returns too wherever a batch has links.
     """
 
     dtype_policy: Any
     __call__: Callable[..., Any]
 
-    def compile_training(self, label_smoothing: float = 0.0, accumulation_steps: int = 1) -> None:
+    def compile_training(
+        self, label_smoothing: float = 0.0, accumulation_steps: int = 1, guided_alignment: float = 0.0
+    ) -> None:
         """Set up what the steps need; the model's `compile` calls this."""
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"`label_smoothing` must lie in [0, 1). Received: {label_smoothing}.")
         if not isinstance(accumulation_steps, int) or accumulation_steps < 1:
             raise ValueError(f"`accumulation_steps` must be a positive integer. Received: {accumulation_steps}.")
+        if not 0 <= guided_alignment < float("inf"):
+            raise ValueError(f"`guided_alignment` must be a number of at least 0. Received: {guided_alignment}.")
         self.label_smoothing = float(label_smoothing)
         self.accumulation_steps = accumulation_steps
-        self._figures = _Figures()
+        self.guided_alignment = float(guided_alignment)
+        self._figures = _Figures(self.guided_alignment > 0)
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
@@ -78,6 +85,8 @@ class PerTokenTraining(WholeVariables, BuiltForReplicas):
     def _sums(self, x, y, weights, training):
         weights = self.token_weights(x, y, weights)
         sums = self.batch_sums(x, y, weights, self.label_smoothing if training else 0.0, training)
+        if "alignment_loss" in sums:
+            sums = {**sums, "loss": sums["loss"] + self.guided_alignment * sums["alignment_loss"]}
         losses = self.losses
         if losses:
             # Added once per token, since the sum is divided by the tokens of all parts later.
@@ -108,11 +117,12 @@ class PerTokenTraining(WholeVariables, BuiltForReplicas):
         return _STEPS[keras.config.backend()][1](self, *args)
 
     def get_metrics_result(self) -> dict[str, Tensor]:
-        """Return the figures of an epoch; a validation has no gradient."""
+        """Return the figures of an epoch; a validation has no gradient, and one without links no alignment loss."""
         # Copies: a sum is the metric's own variable, which the validation after an epoch overwrites.
         results = {metric.name: ops.copy(metric.result()) for metric in self.metrics}
-        if not ops.convert_to_numpy(self._figures.gradient_norm.count):
-            del results["gradient_norm"]
+        for metric in self._figures.of_some:
+            if not ops.convert_to_numpy(metric.count):
+                del results[metric.name]
         return results
 
     def build_for_replicas(self) -> bool:
@@ -131,7 +141,11 @@ class PerTokenTraining(WholeVariables, BuiltForReplicas):
             return [(x, y, sample_weight)]
         # No part may be empty; TensorFlow does not always know the number of rows.
         k = min(self.accumulation_steps, y.shape[0] or self.accumulation_steps)
-        return [keras.tree.map_structure(lambda t, i=i: t[i::k], (x, y, sample_weight)) for i in range(k)]
+
+        def part(i):
+            return keras.tree.map_structure(lambda t: None if t is None else t[i::k], (x, y, sample_weight))
+
+        return [part(i) for i in range(k)]
 
     def _update_metrics(self, sums, gradient_norm=None, whole=None):
         """Update the metrics with a batch; return the batch's own figures.
@@ -157,11 +171,8 @@ class PerTokenTraining(WholeVariables, BuiltForReplicas):
     def _means(self, sums):
         """Return the figures per token."""
         tokens = ops.maximum(sums["tokens"], 1.0)
-        return {
-            "loss": sums["loss"] / tokens,
-            "perplexity": sums["nll"] / tokens,
-            "accuracy": sums["correct"] / tokens,
-        }
+        names = {"loss": "loss", "perplexity": "nll", "accuracy": "correct", "alignment_loss": "alignment_loss"}
+        return {name: sums[of] / tokens for name, of in names.items() if of in sums}
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -176,13 +187,18 @@ class Perplexity(keras.metrics.Mean):
 class _Figures:
     """The metrics of a model: in an object, they are none of the state that Keras locks in a quantized model."""
 
-    def __init__(self):
+    def __init__(self, is_guided):
         self.of_tokens = {
             "loss": keras.metrics.Mean(name="loss"),
             "perplexity": Perplexity(name="perplexity"),
             "accuracy": keras.metrics.Mean(name="accuracy"),
         }
         self.gradient_norm = keras.metrics.Mean(name="gradient_norm")
+        # Those that not every step or validation has.
+        self.of_some = [self.gradient_norm]
+        if is_guided:
+            self.of_tokens["alignment_loss"] = keras.metrics.Mean(name="alignment_loss")
+            self.of_some.append(self.of_tokens["alignment_loss"])
         self.tokens = keras.metrics.Sum(name="tokens")
 
     def all(self):

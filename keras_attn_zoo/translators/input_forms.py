@@ -230,6 +230,11 @@ def check_ids(sizes: Mapping[str, int], x: Any, y: Any = None, sample_weight: An
             f"encoder_token_ids has {shapes['encoder'][0]} rows but decoder_token_ids {shapes['decoder'][0]}: give the "
             "same number of each."
         )
+    wanted = (*shapes["decoder"], shapes["encoder"][1])
+    if "links" in x and tuple(np.shape(x["links"])) != wanted:
+        raise UserError(
+            f"links must have the shape (sentences, target, source), {wanted}; received {tuple(np.shape(x['links']))}."
+        )
     if y is not None and _check_one(LABELS, y, sizes["decoder"]) != shapes["decoder"]:
         raise UserError(
             f"{LABELS} must have the shape of decoder_token_ids, {shapes['decoder']}; received {tuple(np.shape(y))}."

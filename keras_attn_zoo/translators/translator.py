@@ -10,8 +10,9 @@ from typing import Any
 import keras
 import keras_hub
 import numpy as np
+from keras import ops
 
-from keras_attn_zoo.bodies.backbone import TranslationBackbone
+from keras_attn_zoo.bodies.backbone import TranslationBackbone, check_guided
 from keras_attn_zoo.bodies.ensemble_backbone import EnsembleBackbone
 from keras_attn_zoo.bodies.rnn_backbone import RNNBackbone
 from keras_attn_zoo.data.shapes import row_batches
@@ -25,7 +26,7 @@ from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MEANS, MOST_BEAMS
 from keras_attn_zoo.support.errors import UserError, check_arguments, choice
 from keras_attn_zoo.support.files import PathLike, shown
 from keras_attn_zoo.support.types import Config, Tensor
-from keras_attn_zoo.training.token_loss import mixture_losses, token_losses
+from keras_attn_zoo.training.token_loss import alignment_losses, mixture_losses, token_losses, weighted_sums
 from keras_attn_zoo.training.train_step import PerTokenTraining
 from keras_attn_zoo.translators.compile_settings import CompileSettings
 from keras_attn_zoo.translators.exploration import Exploration
@@ -166,6 +167,7 @@ class Translator(
         *,
         label_smoothing: float = 0.0,
         accumulation_steps: int = 1,
+        guided_alignment: float = 0.0,
         sampler: str | keras_hub.samplers.Sampler | None = None,
         search_top_k: int | None = None,
         **kwargs: Any,
@@ -177,6 +179,9 @@ class Translator(
             loss: None or "auto": the loss is the cross-entropy per target token, plus what layers add to it.
             label_smoothing: probability mass spread evenly over the vocabulary.
             accumulation_steps: parts that a batch is split into; loss and gradient stay those of the whole batch.
+            guided_alignment: weight of the `alignment_losses` of "attention_scores", which are those of the body's
+                `attention_layer`, against x["links"] `(batch, target, source)` beside the ids; 0 for none. Perplexity
+                does not include it, and neither does the loss of a validation whose x has no links.
             sampler: "greedy", "beam" (five beams, length penalty 1), a `BeamSearch`, or a KerasHub sampler or its name;
                 None keeps the present one, which is that of the preset, or "beam".
             search_top_k: source positions that a latent alignment sums over in search; 0 for all, None for the training
@@ -185,7 +190,7 @@ class Translator(
 
         Raises:
             UserError: a loss or metrics were given; no sampler of this name; `search_top_k` is not a count, or the
-                model has no latent alignment.
+                model has no latent alignment; `guided_alignment` of a cross-attention with fixed weights.
         """
         if loss is not None and loss != "auto":
             raise UserError(
@@ -197,6 +202,8 @@ class Translator(
             if kwargs.pop(name, None) is not None:
                 raise UserError(f"a translator reports its own loss, perplexity and accuracy: leave {name} out.")
         self._check_top_k(search_top_k, "search_top_k")
+        if guided_alignment:
+            check_guided(self.backbone)
         if optimizer == "auto":
             optimizer = keras.optimizers.Adam(1e-3)
         if sampler is None:
@@ -207,7 +214,7 @@ class Translator(
                 raise UserError(f"there is no sampler {sampler!r}: {choice(sampler, (*own, *_KERASHUB_SAMPLERS))}")
             sampler = own.get(sampler, sampler)
         super().compile(optimizer=optimizer, loss=None, weighted_metrics=None, sampler=sampler, **kwargs)
-        self.compile_training(label_smoothing, accumulation_steps)
+        self.compile_training(label_smoothing, accumulation_steps, guided_alignment)
         self.search_top_k = search_top_k
         self._programs = Programs(self)
 
@@ -228,7 +235,7 @@ class Translator(
 
     def get_compile_config(self) -> Config:
         """Return the arguments of `compile`, for a `.keras` file or a clone."""
-        names = ("optimizer", "label_smoothing", "accumulation_steps", "sampler", "search_top_k")
+        names = ("optimizer", "label_smoothing", "accumulation_steps", "guided_alignment", "sampler", "search_top_k")
         arguments = {name: getattr(self, name) for name in names}
         is_latent = self.backbone.latent_head is not None
         return keras.saving.serialize_keras_object(CompileSettings(is_latent, **arguments))
@@ -260,10 +267,40 @@ class Translator(
         self, x: dict[str, Tensor], y: Tensor, label_smoothing: float, training: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return loss, negative log-likelihood and correctness of every target token `(batch, target)`."""
+        return self._losses_and_scores(x, y, label_smoothing, training, attention=False)[0]
+
+    def batch_sums(
+        self, x: dict[str, Tensor], y: Tensor, weights: Tensor, label_smoothing: float, training: bool
+    ) -> dict[str, Tensor]:
+        """Return sums like those of `token_sums`, and with x["links"] "alignment_loss", see `alignment_losses`.
+
+        Raises:
+            UserError: links, but no weight for them, or in training the reverse.
+        """
+        if "links" not in x:
+            if training and self.guided_alignment:
+                raise UserError(
+                    f"guided_alignment={self.guided_alignment:g} needs links: give ids with x['links'], or compile "
+                    "without it."
+                )
+            return super().batch_sums(x, y, weights, label_smoothing, training)
+        if not self.guided_alignment:
+            raise UserError("x has links, but no weight for them: compile with guided_alignment, or leave them out.")
+        ids = {name: value for name, value in x.items() if name != "links"}
+        losses, scores = self._losses_and_scores(ids, y, label_smoothing, training, attention=True)
+        of_links = ops.sum(alignment_losses(scores, x["links"]) * weights)
+        return {**weighted_sums(*losses, weights), "alignment_loss": of_links}
+
+    def _losses_and_scores(
+        self, x: dict[str, Tensor], y: Tensor, label_smoothing: float, training: bool, attention: bool
+    ) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor | None]:
+        """Return the losses of every target token, and the scores of attention if asked for."""
         if self.backbone.latent_head is None:
-            return token_losses(self(x, training=training, attention=False)["logits"], y, label_smoothing)
-        scored = self.backbone.score_targets(self.backbone(x, training=training), y, training)
-        return mixture_losses(scored, y, label_smoothing)
+            found = self(x, training=training, attention=attention)
+            return token_losses(found["logits"], y, label_smoothing), found.get("attention_scores")
+        found = self.backbone(x, training=training)
+        scored = self.backbone.score_targets(found, y, training)
+        return mixture_losses(scored, y, label_smoothing), found["attention_scores"]
 
     # KerasHub's interface: `generate` runs what `make_generate_function` returns.
 

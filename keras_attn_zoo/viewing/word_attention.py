@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_attn_zoo.data import END, PAD, START
 from keras_attn_zoo.data.subwords import SPECIAL_PIECES
-from keras_attn_zoo.data.words import join_words
+from keras_attn_zoo.data.words import join_words, word_owners
 from keras_attn_zoo.evaluation.alignments import Link
 from keras_attn_zoo.evaluation.attention_links import extract_alignment, merge_subwords
 from keras_attn_zoo.support.types import Tensor
@@ -17,12 +17,13 @@ _END = SPECIAL_PIECES[END]
 _MARKS = (SPECIAL_PIECES[PAD], SPECIAL_PIECES[START], _END)
 
 
-def group_pieces(pieces: Iterable[str], words: Iterable[str]) -> list[int]:
+def group_pieces(pieces: Iterable[str], words: Iterable[str], text: str | None = None) -> list[int]:
     """Return the word in which each piece of a sentence begins.
 
     Args:
-        pieces: subwords of `as_sentence(words)`, with `▁` for a space.
+        pieces: subwords of the sentence, with `▁` for a space.
         words: the words. One without a letter of its own, such as an empty one, has no piece.
+        text: the sentence, if it is not `as_sentence(words)`; see `word_owners`.
 
     Returns:
         a list of word indices; -1 for special pieces, and for all if no word has a letter.
@@ -31,7 +32,7 @@ def group_pieces(pieces: Iterable[str], words: Iterable[str]) -> list[int]:
         >>> group_pieces(["▁ge", "lesen", ".", "</s>"], ["gelesen", "."])
         [0, 0, 1, -1]
     """
-    sentence, owners = join_words(words)
+    sentence, owners = join_words(words) if text is None else (text, word_owners(text, words))
     pieces = list(pieces)
     if not owners:
         return [-1] * len(pieces)

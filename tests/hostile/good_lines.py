@@ -20,6 +20,8 @@ UNIGRAM = ["vocabulary_size=24", "model_type=unigram", "max_tokens=20"]
 SAMPLED = [*TRAIN[: -len(SMALL)], *UNIGRAM, "subword_sampling_nbest=5", "subword_sampling_alpha=0.2"]
 # The body is that of the run, and so are most settings.
 FROM = ["train", "--from", "run", *CORPUS, "--run", "new", "--freeze", "embeddings", "--lora", "2", "--set", "seed=5"]
+# Links of the training text, as they stand; an aligner would take its time.
+GUIDED = ["train", "--links", "text/train.align", "--index-base", "0", *TRAIN[1:], "guided_alignment=0.1"]
 COMPARE = ["compare", "--systems", "bahdanau", *CORPUS, "--out", "new", "--set", "hidden_dim=8", *SMALL]
 MANY = ["--seeds", "1", "2", "--grid", "dropout=0.1,0.2", "--budget", "2steps", "--tokenize", "char"]
 SEVERAL = ["translate", "run", "--input", "text/test.de", "--n-best", "2"]
@@ -31,7 +33,7 @@ COMMANDS = {
     ("presets", "publish"): [["presets", "publish", "run", "hf://user"]],
     ("corpora",): [["corpora"], ["corpora", "multi30k-de-en"]],
     ("systems",): [["systems", "--vocabulary-size", "100"]],
-    ("train",): [TRAIN, TRUECASED, SAMPLED, FROM],
+    ("train",): [TRAIN, TRUECASED, SAMPLED, FROM, GUIDED],
     ("average",): [
         ["average", "run", "--last", "2", "--output", "new"],
         ["average", "run", "--best", "2", "--output", "new"],

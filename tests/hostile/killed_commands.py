@@ -81,6 +81,7 @@ def command_lines():
         _zoo("evaluate", "run", "latent", "--stored", "--baseline", "run", kind="stored"),
         _zoo(*train, *small),
         _zoo(*train, *small, "validations_per_epoch=3", *AVERAGED, kind="averages"),
+        _zoo("train", "--links", "text/train.align", *train[1:], *small, "guided_alignment=0.1", kind="guided"),
         _zoo("train", "--from", "run", *train[3:], "--lora", "2", "--set", *STEPS, "seed=5", kind="from a run"),
         _zoo(*subwords, "truecase=both", *SIZES, *STEPS, "--resume", kind="subwords"),
         _zoo("compare", "--systems", "bahdanau", "uniform", *CORPUS, "--out", "new", *small),

@@ -11,7 +11,20 @@ from tests.hostile.sandbox import RECIPES, recipe
 
 SEED = 1
 # How options are told apart, by the name of what they set. An option that is not listed is known by its type.
-TEXTS = {"train", "valid", "test", "input", "hypotheses", "references", "source", "target", "bitext", "gold", "files"}
+TEXTS = {
+    "train",
+    "valid",
+    "test",
+    "input",
+    "hypotheses",
+    "references",
+    "source",
+    "target",
+    "bitext",
+    "gold",
+    "links",
+    "files",
+}
 TEXTS |= {"prefix", "require_file"}
 READS = TEXTS | {"settings"}
 MODELS = {"model", "reverse_model", "models", "runs", "baseline", "beside", "initial_model"}

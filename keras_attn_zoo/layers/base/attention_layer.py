@@ -68,7 +68,8 @@ class AttentionLayer(AttentionCall):
     "either". `looks_ahead` says whether a position attends to later ones without a
     mask, in which case there are no steps; `may_attend_nothing`, whether a row may be
     empty even though nothing is masked; `by_position`, whether the weights depend on
-    positions alone; `longest_sentence`, the length they are made for, None for any.
+    positions alone; `has_fixed_weights`, of cross-attention, whether no training
+    changes them; `longest_sentence`, the length they are made for, None for any.
 
     State: a tree of tensors, passed in and returned, never kept on the layer; its first
     axis is the batch, as is that of cross-attention's memory. The memory of
@@ -89,6 +90,7 @@ class AttentionLayer(AttentionCall):
     without_looking_ahead = "use it as encoder attention"
     may_attend_nothing = False
     by_position = False
+    has_fixed_weights = False
     longest_sentence: int | None = None
     # Why a mechanism supports only the softmax; None if it supports all normalisers.
     softmax_alone: str | None = None
