@@ -58,9 +58,8 @@ def test_beams_that_remember_their_alignment_equal_numpy(name, seed):
         np.testing.assert_allclose(posterior.attention[0], wanted, **TOLERANCE)
 
 
-@pytest.mark.parametrize(
-    "name", ["hard", *(pytest.param(name, marks=pytest.mark.slow_compiled) for name in FORMS if name != "hard")]
-)
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.slow_compiled
 def test_a_translator_of_each_form_learns(name):
     task = Translator(tiny.backbone(dropout=0.1, **FORMS[name]))
     task.compile(optimizer=keras.optimizers.Adam(0.03))
