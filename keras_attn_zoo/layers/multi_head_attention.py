@@ -1,5 +1,7 @@
 """Multi-head attention: the scaled dot product of the Transformer, with a step for search."""
 
+from functools import partial
+
 from keras import ops
 
 from keras_attn_zoo.kernels import fused_contexts
@@ -86,8 +88,10 @@ class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
         inherited = "takes_flash_attention" not in type(self).__dict__
         if not self.flash_attention or inherited or self.normalizer != "softmax" or (self.dropout and may_be(training)):
             return None
-        key, value, given_mask = memory["key"], memory["value"], None if causal else mask
-        query = self.query_dense(ops.cast(query, self.compute_dtype))
+        # The operation of Keras takes as many heads of keys and values as of queries.
+        size = self.num_heads // self.num_key_value_heads
+        key, value = (x if size == 1 else ops.repeat(x, size, axis=1) for x in (memory["key"], memory["value"]))
+        query, given_mask = self.project("query", ops.cast(query, self.compute_dtype)), None if causal else mask
         return self.merge(fused_contexts(query, key, value, given_mask, causal, self.flash_attention), mask)
 
     def attend(
@@ -136,5 +140,6 @@ class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
             return plain(query, memory)
         place = memory["index"] * query.shape[2]
         if "visible" in memory:
-            return reached_energies(query, memory["key"], place, axis=3, product=ops.matmul)
+            columns = partial(self.by_group, ops.matmul)
+            return reached_energies(query, memory["key"], place, axis=3, product=columns)
         return reached_energies(query, memory["key"], place, axis=2, product=lambda q, part: plain(q, {"key": part}))
