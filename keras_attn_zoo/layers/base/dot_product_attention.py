@@ -20,8 +20,8 @@ class DotProductAttention(HeadedAttention):
     """
 
     projections = ("query", "key", "value")
-    plain_heads = None
-    relative_positions: RelativePositions | None = None
+    plain_heads: str | None = None
+    relative_positions: RelativePositions
 
     def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
         """Build the projections, the norms of queries and keys, and the weights of their positions."""
@@ -54,7 +54,7 @@ class DotProductAttention(HeadedAttention):
             return found
         if self.query_key_norm:
             found = getattr(self, f"{part}_norm")(found)
-        if self.relative_positions is None:
+        if self.positions is None:
             return found
         numbers = ops.arange(ops.shape(x)[1], dtype="int32") if positions is None else positions
         return self.relative_positions.turned(found, ops.reshape(ops.cast(numbers, "int32"), (-1,)))
@@ -69,7 +69,7 @@ class DotProductAttention(HeadedAttention):
 
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
         """Return the energies, in float32, with what they know of positions."""
-        if self.relative_positions is None:
+        if self.positions is None:
             return super().ahead(query, memory, positions)
         if positions is None:
             raise ValueError(

@@ -3,7 +3,6 @@
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_attn_zoo.support.types import Initializer, Shape, Tensor
 
