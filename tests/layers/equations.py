@@ -162,7 +162,7 @@ def headed(energies, weights, value, mask):
 def dot_product(weights, query, key, value, mask, real, change=None, after=None, positions=None):
     """Scaled dot products; `change(i, n, j, past)` is added to the query, `after(i, n, energies, past)` has the end.
 
-    Groups of heads, norms, vectors and biases of distances are known by the weights; `positions` may be rotary or alibi.
+    Groups of heads, norms, vectors and biases of distances are known by the weights; `positions`: rotary or alibi.
     """
     _, heads, d_k = weights["query/kernel"].shape
     shared = weights["key/kernel"].shape[1]

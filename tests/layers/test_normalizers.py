@@ -1,4 +1,4 @@
-"""The normalisers: sparsemax and entmax against bisection in float64, their optimality, values by hand and finite differences."""
+"""Normalisers: sparse ones against bisection in float64, their optimality, values by hand and finite differences."""
 
 import dataclasses
 
