@@ -9,8 +9,9 @@ from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.base.positions.relative_positions import RelativePositions, distances
 from keras_attn_zoo.support.types import Shape, Tensor
 
-# Buckets on either side: half of them have one distance each, the others share those up to the farthest.
-_BUCKETS, _EXACT, _FARTHEST = 16, 8, 128
+_BUCKETS = 16
+# f(x) of every x up to where it ends: 8 have a bucket of their own, those farther away share one each.
+_BUCKET_OF = [x if x < 8 else min(_BUCKETS - 1, 8 + int(2 * math.log2(x / 8))) for x in range(129)]
 
 
 class T5(RelativePositions):
@@ -19,7 +20,7 @@ class T5(RelativePositions):
     Use it for sentences of all lengths: what is far away has one bias.
 
         b_ij^n = B_{g(j - i), n}
-        g(x) = f(|x|) + 16 [x > 0],   f(x) = x if x < 8, else min(15, 8 + ⌊8 log(x/8) / log(128/8)⌋)
+        g(x) = f(|x|) + 16 [x > 0],   f(x) = x if x < 8, else min(15, 8 + ⌊2 log₂(x/8)⌋)
 
     Symbols: n counts the heads; B `(32, heads)`.
 
@@ -51,9 +52,5 @@ def buckets(distance: Tensor) -> Tensor:
     Example:
         >>> buckets(ops.convert_to_tensor([-1000, -1, 0, 1, 20]))  # [15, 1, 0, 17, 26]
     """
-    far = ops.absolute(distance)
-    # Of 0 there is no logarithm, nor is one needed.
-    ratio = ops.cast(ops.maximum(far, 1), "float32") / _EXACT
-    shared = _EXACT + ops.cast(ops.log(ratio) / math.log(_FARTHEST / _EXACT) * (_BUCKETS - _EXACT), "int32")
-    own_side = ops.where(far < _EXACT, far, ops.minimum(shared, _BUCKETS - 1))
-    return own_side + _BUCKETS * ops.cast(distance > 0, own_side.dtype)
+    far = ops.minimum(ops.absolute(distance), len(_BUCKET_OF) - 1)
+    return ops.take(ops.convert_to_tensor(_BUCKET_OF, "int32"), far) + _BUCKETS * ops.cast(distance > 0, "int32")
