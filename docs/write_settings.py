@@ -13,7 +13,10 @@ from keras_attn_zoo.support.files import write_text
 
 PAGES = [Path(__file__).parent / "reference" / page for page in ("settings.md", "systems.md")]
 # What one named system has and another does not.
-MECHANISMS = ("encoder_attention", "decoder_attention", "cross_attention", *SETTINGS["Output"])
+MECHANISMS = (
+    *("encoder_attention", "decoder_attention", "cross_attention", "encoder_positions", "decoder_positions"),
+    *("normalization", "norm", "activation", *SETTINGS["Output"]),
+)
 
 
 def settings(part):
