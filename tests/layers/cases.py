@@ -117,7 +117,7 @@ class Case:
         layer = get_attention(
             self.name,
             sizes.width,
-            sizes.num_heads,
+            sizes.num_heads // sizes.maps,
             sizes.max_length,
             self.place,
             name=str(self),

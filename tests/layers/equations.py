@@ -21,6 +21,7 @@ class Reference:
         query_dim, key_dim, value_dim: widths of the inputs.
         width, num_heads, max_length: what the registry entry is sized with.
         context_dim: width of the context; None for that of the value.
+        maps: the softmaxes of a head, each of which `num_heads` counts.
         share: whether the scores leave a share to what is no source position.
         without_gradient: weights that shift all energies of a row alike, which softmax does not see.
         arguments: of the layer under test, where its defaults would not show at these sizes.
@@ -36,6 +37,7 @@ class Reference:
     num_heads: int = 1
     max_length: int = 7
     context_dim: int | None = None
+    maps: int = 1
     share: bool = False
     without_gradient: tuple = ()
     arguments: dict = dataclasses.field(default_factory=dict)

@@ -5,6 +5,7 @@ import pytest
 from keras_attn_zoo.layers import (
     AverageAttention,
     BahdanauAttention,
+    DifferentialAttention,
     EnergyAccumulationAttention,
     ExpandedKeyValueAttention,
     GaussianAttention,
@@ -35,6 +36,12 @@ REFUSED = {
     BahdanauAttention: [
         ({"units": units}, f"`units` must be a positive integer. Received: units={units!r}")
         for units in (0, -3, 2.5, "8", None)
+    ],
+    DifferentialAttention: [
+        ({"num_heads": 0}, "`num_heads` must be a positive integer. Received: num_heads=0"),
+        ({"num_heads": "2"}, "`num_heads` must be a positive integer. Received: num_heads='2'"),
+        ({"lambda_init": 1}, r"`lambda_init` must lie in \[0, 1\). Received: lambda_init=1"),
+        ({"lambda_init": True}, r"`lambda_init` must lie in \[0, 1\). Received: lambda_init=True"),
     ],
     EnergyAccumulationAttention: [
         ({"mixing": 0}, r"`mixing` must lie in \(0, 1\]. Received: mixing=0"),
