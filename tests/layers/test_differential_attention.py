@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from keras_attn_zoo.layers import DifferentialAttention
-from tests.layers.calls import to_numpy
+from tests.layers.calls import BACKEND, to_numpy
 from tests.layers.cases import numbers
 from tests.weights import fill_weights
 
 
 @pytest.mark.one_backend
+@pytest.mark.skipif(BACKEND != "torch", reason="gives weights to a layer of PyTorch")
 def test_layer_of_diffllama():
     """It has the first softmaxes of all heads before the second ones, and γ = 1."""
     pytest.importorskip("transformers")

@@ -11,13 +11,14 @@ from keras_attn_zoo.layers import MultiHeadAttention, get_attention
 from keras_attn_zoo.layers.base.positions import POSITIONS
 from keras_attn_zoo.layers.base.positions.alibi import slopes
 from keras_attn_zoo.layers.base.positions.t5 import buckets
-from tests.layers.calls import compiled, to_numpy
+from tests.layers.calls import BACKEND, compiled, to_numpy
 from tests.layers.cases import numbers
 from tests.layers.equations import bucket
 from tests.layers.test_beams_that_share import assert_beams_share
 from tests.weights import fill_weights
 
 GROUPS = {"num_heads": 4, "key_dim": 6, "num_key_value_heads": 2}
+of_pytorch = pytest.mark.skipif(BACKEND != "torch", reason="gives weights to layers of PyTorch")
 every_kind = pytest.mark.parametrize("positions", [None, *POSITIONS])
 X = numbers("x", 2, 7, 8)
 
@@ -114,9 +115,11 @@ def test_groups_of_keras(groups):
 
 
 @pytest.mark.one_backend
+@of_pytorch
 def test_groups_of_pytorch():
     """The kernel that takes fewer heads of keys and values."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     layer = layer_of()
     parts = [layer.project(part, ops.convert_to_tensor(X)) for part in ("query", "key", "value")]
     contexts = torch.nn.functional.scaled_dot_product_attention(*parts, is_causal=True, enable_gqa=True)
@@ -134,6 +137,7 @@ def assign(theirs, ours, names):
 
 
 @pytest.mark.one_backend
+@of_pytorch
 @pytest.mark.parametrize("model", ["llama", "qwen3"])
 def test_rotary_layers_of_transformers(model):
     """Rotary positions in groups of heads; those of Qwen have norms of queries and keys besides."""
@@ -161,6 +165,7 @@ def test_rotary_layers_of_transformers(model):
 
 
 @pytest.mark.one_backend
+@of_pytorch
 def test_encoder_layer_of_t5():
     pytest.importorskip("transformers")
     import torch
@@ -182,6 +187,7 @@ def test_encoder_layer_of_t5():
 
 
 @pytest.mark.one_backend
+@of_pytorch
 def test_slopes_of_bloom():
     pytest.importorskip("transformers")
     import torch
