@@ -127,6 +127,7 @@ SYSTEM_NAMES = {
     "synthesizer",
     "transformer",
     "transformer-average",
+    "transformer-2026",
     "transformer-latent",
     "transformer-latent-top-6",
     "uniform",

@@ -19,8 +19,7 @@ class ALiBi(RelativePositions):
     it, then every other one of 2P heads.
 
     Example:
-        >>> layer = keras_attn_zoo.layers.MultiHeadAttention(2, 4, positions="alibi")
-        >>> context = layer(keras.ops.ones((3, 5, 8)))  # (3, 5, 8)
+        >>> ALiBi(2, 4, "zeros").bias(None, ops.arange(2), ops.arange(3))  # (1, 2, 2, 3)
 
     Source: Press, Smith and Lewis, Train short, test long: attention with linear biases enables input length
     extrapolation, 2022, section 3.

@@ -25,8 +25,7 @@ class Rotary(RelativePositions):
         ValueError: an odd `key_dim`.
 
     Example:
-        >>> layer = keras_attn_zoo.layers.MultiHeadAttention(2, 4, positions="rotary")
-        >>> context = layer(keras.ops.ones((3, 5, 8)))  # (3, 5, 8)
+        >>> Rotary(2, 4, "zeros").turned(ops.ones((1, 2, 3, 4)), ops.arange(3))  # (1, 2, 3, 4)
 
     Source: Su et al., RoFormer: Enhanced Transformer with rotary position embedding, 2021, equation 34.
 

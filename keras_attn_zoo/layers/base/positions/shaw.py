@@ -19,8 +19,9 @@ class Shaw(RelativePositions):
     Symbols: q_i^n the projected query of the head n; a `(33, key_dim)`, the same for all heads.
 
     Example:
-        >>> layer = keras_attn_zoo.layers.MultiHeadAttention(2, 4, positions="shaw")
-        >>> context = layer(keras.ops.ones((3, 5, 8)))  # (3, 5, 8)
+        >>> vectors = Shaw(2, 4, "glorot_uniform")
+        >>> vectors.build()
+        >>> bias = vectors.bias(ops.ones((1, 2, 2, 4)), ops.arange(2), ops.arange(3))  # (1, 2, 2, 3)
 
     Source: Shaw, Uszkoreit and Vaswani, Self-attention with relative position representations, 2018, equation 4.
 

@@ -25,8 +25,9 @@ class T5(RelativePositions):
     Symbols: n counts the heads; B `(32, heads)`.
 
     Example:
-        >>> layer = keras_attn_zoo.layers.MultiHeadAttention(2, 4, positions="t5")
-        >>> context = layer(keras.ops.ones((3, 5, 8)))  # (3, 5, 8)
+        >>> biases = T5(2, 4, "glorot_uniform")
+        >>> biases.build()
+        >>> bias = biases.bias(None, ops.arange(2), ops.arange(3))  # (1, 2, 2, 3)
 
     Source: Raffel et al., Exploring the limits of transfer learning with a unified text-to-text Transformer, 2020,
     section 2.1; the ranges are those of its code.
