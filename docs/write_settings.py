@@ -14,8 +14,8 @@ from keras_attn_zoo.support.files import write_text
 PAGES = [Path(__file__).parent / "reference" / page for page in ("settings.md", "systems.md")]
 # What one named system has and another does not.
 MECHANISMS = (
-    *("encoder_attention", "decoder_attention", "cross_attention", "attention_layer", "posterior_feeding"),
-    *SETTINGS["Output"],
+    *("encoder_attention", "decoder_attention", "cross_attention", "encoder_positions", "decoder_positions"),
+    *("normalization", "norm", "activation", "attention_layer", "posterior_feeding", *SETTINGS["Output"]),
 )
 
 

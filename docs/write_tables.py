@@ -12,6 +12,7 @@ from pathlib import Path
 from keras_attn_zoo import layers
 from keras_attn_zoo.layers import ATTENTIONS, AttentionLayer, get_attention
 from keras_attn_zoo.layers.base.headed_attention import HeadedAttention
+from keras_attn_zoo.layers.base.positions import POSITIONS
 from keras_attn_zoo.support.files import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,7 +66,10 @@ def arguments():
     for layer, _ in mechanisms():
         headed = issubclass(layer, HeadedAttention)
         base = HeadedAttention if headed else AttentionLayer
-        own = {} if not headed else dict.fromkeys(parameters(HeadedAttention))
+        # What is not by name alone is Keras'.
+        shown = inspect.Parameter.KEYWORD_ONLY if headed and layer.plain_heads is None else None
+        inherited = parameters(HeadedAttention) if headed else {}
+        own = {name: x if x.kind is shown else None for name, x in inherited.items()}
         for one in layer.__mro__[: layer.__mro__.index(base)]:
             own |= {name: x for name, x in parameters(one).items() if name not in own}
         shown = [
@@ -116,6 +120,20 @@ def softmax_alone():
             yield f"- `{layer.__name__}`: {layer.softmax_alone}"
 
 
+def positions():
+    """What energies may know of positions."""
+    for name, kind in POSITIONS.items():
+        first, use = inspect.getdoc(kind).split("\n\n")[:2]
+        yield f"- `{name}`: {first} {' '.join(use.split())}"
+
+
+def plain_heads():
+    """The layers with heads that refuse groups, positions and norms."""
+    for layer, _ in mechanisms():
+        if getattr(layer, "plain_heads", None):
+            yield f"- `{layer.__name__}`: {layer.plain_heads}"
+
+
 def by_position():
     """The mechanisms that look at positions alone."""
     for layer, entries in mechanisms():
@@ -133,11 +151,16 @@ def may_attend_nothing():
 def parameters(layer):
     """What the constructor of a class itself takes by name, apart from what it passes on."""
     found = inspect.signature(vars(layer)["__init__"]).parameters if "__init__" in vars(layer) else {}
-    return {name: x for name, x in found.items() if name != "self" and x.kind is x.POSITIONAL_OR_KEYWORD}
+    return {
+        name: x for name, x in found.items() if name != "self" and x.kind in (x.POSITIONAL_OR_KEYWORD, x.KEYWORD_ONLY)
+    }
 
 
 TABLES = {"papers": papers, "cost": cost, "arguments": arguments}
-LISTS = {one.__name__: one for one in (names, choice, references, softmax_alone, by_position, may_attend_nothing)}
+LISTS = {
+    one.__name__: one
+    for one in (*(names, choice, references, softmax_alone, positions, plain_heads, by_position, may_attend_nothing),)
+}
 
 
 def with_tables(text):

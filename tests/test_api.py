@@ -132,6 +132,7 @@ SYSTEM_NAMES = {
     "synthesizer",
     "transformer",
     "transformer-average",
+    "transformer-2026",
     "transformer-latent",
     "transformer-latent-hard",
     "transformer-latent-hmm",

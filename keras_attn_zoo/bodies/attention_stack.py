@@ -25,19 +25,24 @@ class AttentionStack:
         count: number of layers.
         place: "encoder", "decoder" or "cross".
         dtype: dtype policy of the layers.
+        positions: what the layers know of positions, as argument of each; None leaves it to the descriptions.
         **sizes: sizes for layers created from a name: `width`, `num_heads`, `max_length`, `dropout`.
 
     Raises:
         UserError: a list of the wrong length; layers that share something but describe it differently; a context of
-            the wrong width; whatever `get_attention` raises.
+            the wrong width; layers that do not take the positions, or others; whatever `get_attention` raises.
     """
 
-    def __init__(self, attention: Any, count: int, place: str, dtype: DType, **sizes: Any) -> None:
+    def __init__(
+        self, attention: Any, count: int, place: str, dtype: DType, positions: str | None = None, **sizes: Any
+    ) -> None:
         descriptions = list(attention) if isinstance(attention, (list, tuple)) else [attention] * count
         if len(descriptions) != count:
             raise UserError(
                 f"{place} attention: {len(descriptions)} mechanisms for {count} layers: give one, or one per layer."
             )
+        if positions is not None:
+            descriptions = [_with_positions(description, place, positions) for description in descriptions]
         made = [_layer(description, place, dtype, sizes) for description in descriptions]
         self.layers = [layer for layer, _ in made]
         self.shared: dict[type[SharedByLayers], SharedByLayers] = {}
@@ -69,6 +74,25 @@ class AttentionStack:
         """Return what the steps of every self-attention layer need, computed once per search."""
         given = self.given(ops.zeros((1, max_length, 1)))
         return [layer.prepare(max_length=max_length, **one) for layer, one in zip(self.layers, given, strict=True)]
+
+
+def _with_positions(description, place, positions):
+    """Return a description with the positions of its side as an argument; raise unless it takes them."""
+    if isinstance(description, str):
+        description = {"attention": description}
+    if isinstance(description, dict) and "attention" in description:
+        name = description["attention"]
+        entry = ATTENTIONS.get(name) if isinstance(name, str) else None
+        if entry is None or not getattr(entry.layer, "plain_heads", "no heads"):
+            return {"positions": positions, **description}
+    elif getattr(description, "positions", None) == positions:
+        return description
+    else:
+        name = type(description).__name__
+    raise UserError(
+        f"{place}_positions={positions!r} needs a self-attention that takes `positions`, which {name!r} does not: "
+        f"choose another one, or {place}_positions='sine'."
+    )
 
 
 def _layer(description, place, dtype, sizes):

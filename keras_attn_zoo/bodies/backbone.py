@@ -16,6 +16,7 @@ from keras_attn_zoo.bodies.posterior_layer import Posterior
 from keras_attn_zoo.bodies.schema import BodyArguments, with_arguments
 from keras_attn_zoo.bodies.token_embedding import TokenEmbedding
 from keras_attn_zoo.layers import AttentionLayer, FirstOrderAlignment, LatentAlignmentHead
+from keras_attn_zoo.layers.base.normalizers import FREE_NORMALIZERS
 from keras_attn_zoo.layers.base.rematerialization import RematerializedByLayer
 from keras_attn_zoo.presets.quantization import Quantization, take_own_policies
 from keras_attn_zoo.presets.saving import PresetLoading, WeightFiles
@@ -390,7 +391,12 @@ def first_order_alignment(
 
 
 def check_alignment(output: str, attention: AttentionLayer) -> None:
-    """Raise if a latent alignment could have no position to choose: such a sentence would have no loss."""
+    """Raise if a latent alignment could have no position to choose, or weights that are no probabilities."""
+    if output == "latent" and attention.normalizer in FREE_NORMALIZERS:
+        raise UserError(
+            "a latent alignment needs a cross-attention whose weights are probabilities: choose another normalizer; "
+            f"received {attention.normalizer!r}."
+        )
     if output == "latent" and attention.may_attend_nothing:
         raise UserError(
             "a latent alignment needs a cross-attention that always attends to some source position, which "

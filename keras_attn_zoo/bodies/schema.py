@@ -18,10 +18,12 @@ from keras_attn_zoo.support.choices import (
     ACTIVATIONS,
     ATTENTION_QUERIES,
     CELLS,
+    GATES,
     INITIAL_STATES,
     MARGINALIZATIONS,
     MOST_TOKENS,
     NORMALIZATIONS,
+    NORMS,
     OUTPUTS,
     POSITIONS,
     READOUTS,
@@ -289,13 +291,27 @@ class TransformerArguments(BodyArguments):
     normalization: str = field(
         Choice(
             default="post",
-            help="layer normalisation after (post) or before (pre) each sublayer",
+            help="normalisation after (post) or before (pre) each sublayer",
             choices=NORMALIZATIONS,
         )
     )
-    activation: str = field(Choice(default="relu", help="activation of the feed-forward networks", choices=ACTIVATIONS))
-    encoder_positions: str = field(Choice(default="sine", help="positional encoding of the encoder", choices=POSITIONS))
-    decoder_positions: str = field(Choice(default="sine", help="positional encoding of the decoder", choices=POSITIONS))
+    activation: str = field(
+        Choice(
+            default="relu",
+            help="activation of the feed-forward networks; swiglu and geglu add a gate, a third matrix",
+            choices=ACTIVATIONS,
+        )
+    )
+    encoder_positions: str = field(
+        Choice(
+            default="sine",
+            help="positional encoding of the encoder; rotary, alibi, shaw and t5 are those of its self-attention",
+            choices=POSITIONS,
+        )
+    )
+    decoder_positions: str = field(
+        Choice(default="sine", help="positional encoding of the decoder, as encoder_positions", choices=POSITIONS)
+    )
     max_length: int = field(
         Length(default=256, help="longest sentence, for weights that depend on it; None is 1.25 times max_tokens")
     )
@@ -313,6 +329,9 @@ class TransformerArguments(BodyArguments):
             least=-MOST_LAYERS,
             most=MOST_LAYERS - 1,
         )
+    )
+    norm: str = field(
+        Choice(default="layer", help="layer normalisation, or that by the root mean square (rms)", choices=NORMS)
     )
 
     def __post_init__(self) -> None:
@@ -332,7 +351,7 @@ class TransformerArguments(BodyArguments):
     def _kept_by_layers(self, length):
         # Inputs and outputs of projections, normalisations and sums; one attention per encoder layer, two per decoder
         # layer.
-        of_network = 2 * self.ffn_dim
+        of_network = (4 if self.activation in GATES else 2) * self.ffn_dim
         of_attention = 3 * self.num_heads * length
         numbers = self.encoder_layers * (14 * self.width + of_network + of_attention)
         return numbers + self.decoder_layers * (22 * self.width + of_network + 2 * of_attention)

@@ -19,13 +19,14 @@ from keras_attn_zoo.bodies.position_encodings import position_layer
 from keras_attn_zoo.bodies.schema import TransformerArguments, takes
 from keras_attn_zoo.bodies.shared_beams import descend, shared_states
 from keras_attn_zoo.bodies.transformer_layers import (
+    NORM_LAYERS,
     TargetMask,
     TransformerDecoderLayer,
     TransformerEncoderLayer,
 )
 from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.base.dropout import Dropout
-from keras_attn_zoo.layers.base.layer_normalization import LayerNormalization
+from keras_attn_zoo.support.choices import RELATIVE_POSITIONS
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.setting_types import layer_and_head
 from keras_attn_zoo.support.types import TensorTree
@@ -48,9 +49,12 @@ class TransformerBackbone(TranslationBackbone):
             dict with the name as "attention" and arguments, an `AttentionLayer`, or a list of these, one per layer.
             "recurrent" shares its matrices between the layers of a side.
         normalization: "post" or "pre"; with "pre", encoder and decoder end in one more normalisation.
-        activation: that of the feed-forward networks: "relu", "silu" (also called swish), "gelu" or "tanh".
+        norm: what normalises: "layer", or "rms", the root mean square.
+        activation: that of the feed-forward networks: "relu", "silu" (also called swish), "gelu" or "tanh"; "swiglu" or
+            "geglu", with a gate.
         encoder_positions, decoder_positions: "sine"; "halved_sine", the same numbers in Marian's order, sines before
-            cosines, up to `max_length`; "learned"; or "none".
+            cosines, up to `max_length`; "learned"; "none"; or "rotary", "alibi", "shaw" or "t5", the `positions` of
+            self-attention, see `MultiHeadAttention`.
         max_length: longest sentence, for positions and mechanisms whose weights depend on it.
         tie_embeddings: "none"; "target" shares target embedding and output matrix; "all" the source embedding too.
         output_bias: whether a tied output matrix has a bias; an untied one always does.
@@ -96,11 +100,13 @@ class TransformerBackbone(TranslationBackbone):
         decoder_position = position_layer(given.decoder_positions, given.width, given.max_length, "decoder_positions")
 
         def stack(attention, count, place):
+            positions = getattr(given, f"{place}_positions", None)
             return AttentionStack(
                 attention,
                 count,
                 place,
                 dtype,
+                positions if positions in RELATIVE_POSITIONS else None,
                 width=given.width,
                 num_heads=given.num_heads,
                 max_length=given.max_length,
@@ -127,6 +133,7 @@ class TransformerBackbone(TranslationBackbone):
             "dropout": given.dropout,
             "activation_dropout": given.activation_dropout,
             "activation": given.activation,
+            "norm": given.norm,
             "dtype": dtype,
         }
         encoders = [
@@ -142,7 +149,7 @@ class TransformerBackbone(TranslationBackbone):
         last_norms = {}
         if given.normalization == "pre":
             last_norms = {
-                side: LayerNormalization(epsilon=1e-5, dtype=dtype, name=f"{side}_norm")
+                side: NORM_LAYERS[given.norm](epsilon=1e-5, dtype=dtype, name=f"{side}_norm")
                 for side in ("encoder", "decoder")
             }
         output_projection, latent_head = output_layer(

@@ -12,11 +12,13 @@ from keras_attn_zoo.layers import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_choice, check_positive
 from keras_attn_zoo.layers.base.dense import Dense, LinearMap
 from keras_attn_zoo.layers.base.dropout import ActivationDropout, Dropout
-from keras_attn_zoo.layers.base.layer_normalization import LayerNormalization
+from keras_attn_zoo.layers.base.layer_normalization import LayerNormalization, RMSNormalization
 from keras_attn_zoo.layers.base.rematerialization import Rematerialized
-from keras_attn_zoo.support.choices import ACTIVATIONS, NORMALIZATIONS
+from keras_attn_zoo.support.choices import ACTIVATIONS, GATES, NORMALIZATIONS, NORMS
 from keras_attn_zoo.support.compat import layers_of
 from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
+
+NORM_LAYERS = {"layer": LayerNormalization, "rms": RMSNormalization}
 
 
 class TransformerLayer(Rematerialized):
@@ -25,7 +27,9 @@ class TransformerLayer(Rematerialized):
         y = LN(x + dropout(f(x)))        normalization="post"
         y = x + dropout(f(LN(x)))        normalization="pre"
 
-    for every part f, in order; the last one is f(x) = W_2 dropout(φ(W_1 x + b_1)) + b_2.
+    for every part f, in order; the last one is f(x) = W_2 dropout(φ(W_1 x + b_1)) + b_2, or with a gate
+
+        f(x) = W_2 dropout(φ(W_1 x + b_1) ⊙ (W_3 x + b_3)) + b_2        activation="swiglu" (φ silu), "geglu" (φ gelu)
 
     `parts` names the attentions of a subclass, which are its attributes and arguments.
 
@@ -33,10 +37,16 @@ class TransformerLayer(Rematerialized):
         width, ffn_dim: width of the model and of the network's hidden layer.
         normalization: "post" or "pre".
         dropout, activation_dropout: rates on the output of each part, and on the hidden layer.
-        activation: φ: "relu", "silu" (also called swish), "gelu" or "tanh".
+        activation: φ: "relu", "silu" (also called swish), "gelu" or "tanh"; "swiglu" or "geglu".
+        norm: LN: "layer", or "rms", normalisation by the root mean square.
 
     Raises:
         ValueError: an unknown normalisation or activation; sizes that are not positive integers; rates outside [0, 1].
+
+    Source: Vaswani, sections 3.1 and 3.3; Shazeer, GLU variants improve Transformer, 2020, equation 6; Zhang and
+    Sennrich, Root mean square layer normalization, 2019, equation 4.
+
+    Differences from the papers: gated networks have the biases of the others.
     """
 
     parts: tuple[str, ...] = ()
@@ -49,22 +59,27 @@ class TransformerLayer(Rematerialized):
         dropout: float,
         activation_dropout: float,
         activation: str = "relu",
+        norm: str = "layer",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         check_choice(self, "normalization", normalization, NORMALIZATIONS)
         check_choice(self, "activation", activation, ACTIVATIONS)
+        self.norm = check_choice(self, "norm", norm, NORMS)
+        self.activation = activation
         self.width = width = check_positive(self, "width", width)
         ffn_dim = check_positive(self, "ffn_dim", ffn_dim)
         self.normalization = normalization
         policy = self.dtype_policy
         self.norms = {
-            part: LayerNormalization(epsilon=1e-5, dtype=policy, name=f"{part}_norm") for part in (*self.parts, "ffn")
+            part: NORM_LAYERS[norm](epsilon=1e-5, dtype=policy, name=f"{part}_norm") for part in (*self.parts, "ffn")
         }
         self.ffn_hidden = Dense(ffn_dim, dtype=policy, name="ffn_hidden")
+        self.ffn_gated = Dense(ffn_dim, dtype=policy, name="ffn_gated") if activation in GATES else None
         self.ffn_output = Dense(width, dtype=policy, name="ffn_output")
         self.residual_dropout = Dropout(dropout, dtype=policy)
-        self.activation_dropout = ActivationDropout(activation_dropout, activation, dtype=policy)
+        function = GATES.get(activation, activation)
+        self.activation_dropout = ActivationDropout(activation_dropout, function, dtype=policy)
 
     def build_shared(self) -> None:
         """Build norms and network."""
@@ -72,6 +87,8 @@ class TransformerLayer(Rematerialized):
         for norm in self.norms.values():
             norm.build(shape)
         self.ffn_hidden.build(shape)
+        if self.ffn_gated is not None:
+            self.ffn_gated.build(shape)
         self.ffn_output.build((None, None, self.ffn_hidden.units))
         self.built = True
 
@@ -89,6 +106,8 @@ class TransformerLayer(Rematerialized):
             # Positions as one axis: the gradients of the kernels are then products of two matrices.
             flat = ops.reshape(x, (-1, self.width))
             hidden = self.activation_dropout(self.ffn_hidden(flat), training=training)
+            if self.ffn_gated is not None:
+                hidden = hidden * self.ffn_gated(flat)
             return (ops.reshape(self.ffn_output(hidden), ops.shape(x)),)
 
         [x] = self.around("ffn", x, network, training)
@@ -109,7 +128,8 @@ class TransformerLayer(Rematerialized):
             "normalization": self.normalization,
             "dropout": self.residual_dropout.rate,
             "activation_dropout": self.activation_dropout.rate,
-            "activation": self.activation_dropout.get_config()["activation"],
+            "activation": self.activation,
+            "norm": self.norm,
         }
 
 

@@ -5,6 +5,7 @@ from keras_attn_zoo.layers.average_attention import AverageAttention
 from keras_attn_zoo.layers.bahdanau_attention import BahdanauAttention
 from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.coverage_attention import CoverageAttention
+from keras_attn_zoo.layers.differential_attention import DifferentialAttention
 from keras_attn_zoo.layers.energy_accumulation_attention import EnergyAccumulationAttention
 from keras_attn_zoo.layers.expanded_key_value_attention import ExpandedKeyValueAttention
 from keras_attn_zoo.layers.first_order_alignment import FirstOrderAlignment
@@ -18,6 +19,7 @@ from keras_attn_zoo.layers.previous_weight_attention import PreviousWeightAttent
 from keras_attn_zoo.layers.random_synthesizer_attention import RandomSynthesizerAttention
 from keras_attn_zoo.layers.recurrent_attention import InitialAttention, RecurrentAttention, RecurrentTransition
 from keras_attn_zoo.layers.registry import ATTENTIONS, attention, get_attention
+from keras_attn_zoo.layers.talking_heads_attention import TalkingHeadsAttention
 from keras_attn_zoo.layers.uniform_attention import UniformAttention
 from keras_attn_zoo.layers.weight_subtraction_attention import WeightSubtractionAttention
 
@@ -28,6 +30,7 @@ __all__ = [
     "AverageAttention",
     "BahdanauAttention",
     "CoverageAttention",
+    "DifferentialAttention",
     "EnergyAccumulationAttention",
     "ExpandedKeyValueAttention",
     "FirstOrderAlignment",
@@ -42,6 +45,7 @@ __all__ = [
     "RandomSynthesizerAttention",
     "RecurrentAttention",
     "RecurrentTransition",
+    "TalkingHeadsAttention",
     "UniformAttention",
     "WeightSubtractionAttention",
     "attention",

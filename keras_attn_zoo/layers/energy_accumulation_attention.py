@@ -116,7 +116,8 @@ class EnergyAccumulationAttention(DotProductAttention):
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
     ) -> tuple[Tensor, Tensor]:
         """Attend from all target positions at once, by the closed form."""
-        energies = memory["gain"] * self.ahead(ops.cast(query, self.compute_dtype), memory)
+        positions = ops.arange(ops.shape(query)[1], dtype="int32")
+        energies = memory["gain"] * self.ahead(ops.cast(query, self.compute_dtype), memory, positions)
         target = ops.shape(energies)[2]
         power, reach = memory["transition"], 1
         while (not isinstance(query.shape[1], int) or reach < target) and (1 - self.mixing) ** reach > _NOTHING:

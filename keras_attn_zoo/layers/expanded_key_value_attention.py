@@ -95,6 +95,8 @@ class ExpandedKeyValueAttention(DotProductAttention):
     to W_k, W_v and O, which variants 1 and 2 use too; W_gk and W_gv have none.
     """
 
+    plain_heads = "the past is compared with the keys of every head"
+
     def __init__(
         self, num_heads: int, key_dim: int, value_dim: int | None = None, variant: int = 1, **kwargs: Any
     ) -> None:

@@ -1,5 +1,7 @@
 """Multi-head attention: the scaled dot product of the Transformer, with a step for search."""
 
+from functools import partial
+
 from keras import ops
 
 from keras_attn_zoo.kernels import fused_contexts
@@ -35,6 +37,12 @@ class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
     `(width, heads, key_dim)`, W_v `(width, heads, value_dim)`, each with a bias, O
     `(heads, value_dim, output width)`.
 
+    With G heads of keys and values in place of N, a group of N/G neighbouring heads shares
+    one, W_k^g and W_v^g with g = ⌊nG/N⌋: a search keeps G/N of the keys and values. This is
+    grouped-query attention, and with G = 1 multi-query attention. With norms of
+    queries and keys, x = W_q^n s_i or W_k^n h_j becomes γ ⊙ x / √(mean x² + ε) before
+    their product.
+
     Args:
         num_heads, key_dim, value_dim: number of heads; widths d_k of a query's and key's head, and of a value's.
         dropout: rate on the weights, which the scores do not show.
@@ -49,6 +57,12 @@ class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
             work. None: by `keras.ops.dot_product_attention`, without weights, where that is faster, unless
             `keras.config.disable_flash_attention()` was called. False: always from weights, which alone have second
             derivatives under PyTorch. True: always by the kernel called flash attention.
+        num_key_value_heads: G, a divisor of `num_heads`; by default as many.
+        positions: what energies know of the distance of two positions, see `layers.base.positions`: "rotary", "alibi",
+            "shaw", "t5", or None. In cross-attention, i counts the target and j the source, and a step needs its
+            `position`.
+        query_key_norm: whether queries and keys are normalised, by their root mean square, with γ `(key_dim,)` for all
+            heads of each.
         kernel_initializer, bias_initializer: as in Keras.
         kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint, seed: as in Keras.
 
@@ -58,19 +72,21 @@ class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
     included, and the softmax runs in float32 under every policy.
 
     State: as self-attention, the keys and values so far,
-    `{"key": [(batch, heads, positions, key_dim), ...], "value": ..., "position": (batch,)}`,
+    `{"key": [(batch, num_key_value_heads, positions, key_dim), ...], "value": ..., "position": (batch,)}`,
     in parts of `max_length` positions; of a subclass, tensors of all. As cross-attention, none.
 
     Raises:
         ValueError: sizes that are not positive integers, a dropout outside [0, 1), shapes that do not fit; with
-            `flash_attention=True`, a dropout, a normaliser other than the softmax, or scores asked for. Where the
-            backend has no such kernel for a call, Keras raises.
+            `flash_attention=True`, a dropout, a normaliser other than the softmax, positions that add to energies, or
+            scores asked for. Where the backend has no such kernel for a call, Keras raises.
 
     Example:
         >>> layer = MultiHeadAttention(num_heads=2, key_dim=4)
         >>> context = layer(keras.ops.ones((3, 5, 8)), use_causal_mask=True)  # (3, 5, 8)
 
-    Source: Zeng, equations 1 and 2; Dang, section 2.7; Rosendahl, equation 1.
+    Source: Zeng, equations 1 and 2; Dang, section 2.7; Rosendahl, equation 1. Groups: Ainslie et al. 2023, section 2.2;
+    one group: Shazeer 2019, section 3. Norms: Dehghani et al. 2023, section 2, whose norm neither centres nor has a
+    bias.
     """
 
     attends_to = "either"
@@ -86,8 +102,10 @@ class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
         inherited = "takes_flash_attention" not in type(self).__dict__
         if not self.flash_attention or inherited or self.normalizer != "softmax" or (self.dropout and may_be(training)):
             return None
-        key, value, given_mask = memory["key"], memory["value"], None if causal else mask
-        query = self.query_dense(ops.cast(query, self.compute_dtype))
+        # The operation of Keras takes as many heads of keys and values as of queries.
+        size = self.num_heads // self.num_key_value_heads
+        key, value = (x if size == 1 else ops.repeat(x, size, axis=1) for x in (memory["key"], memory["value"]))
+        query, given_mask = self.project("query", ops.cast(query, self.compute_dtype)), None if causal else mask
         return self.merge(fused_contexts(query, key, value, given_mask, causal, self.flash_attention), mask)
 
     def attend(
@@ -136,5 +154,6 @@ class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
             return plain(query, memory)
         place = memory["index"] * query.shape[2]
         if "visible" in memory:
-            return reached_energies(query, memory["key"], place, axis=3, product=ops.matmul)
+            columns = partial(self.by_group, ops.matmul)
+            return reached_energies(query, memory["key"], place, axis=3, product=columns)
         return reached_energies(query, memory["key"], place, axis=2, product=lambda q, part: plain(q, {"key": part}))

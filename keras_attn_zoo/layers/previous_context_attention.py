@@ -44,6 +44,8 @@ class PreviousContextAttention(DotProductAttention):
     Source: Rosendahl, equation 2.
     """
 
+    plain_heads = "the past is compared with the keys of every head"
+
     def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
         """Make W_f and the projections."""
         super().build(query_shape, value_shape, key_shape)

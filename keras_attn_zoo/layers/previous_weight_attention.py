@@ -41,6 +41,8 @@ class PreviousWeightAttention(DotProductAttention):
     Source: Rosendahl, equation 3.
     """
 
+    plain_heads = "the past is compared with the keys of every head"
+
     def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
         """Make w and the projections."""
         super().build(query_shape, value_shape, key_shape)

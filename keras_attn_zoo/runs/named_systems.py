@@ -81,6 +81,18 @@ FORMS: dict[str, tuple[dict[str, Any], str]] = {
     "hmm": ({"max_jump": 10}, "Wang 2018"),
 }
 
+# What has become usual since: every group of four heads shares its keys and values. Of its networks' three matrices,
+# each is two thirds as wide as with two, rounded up to a multiple of 128.
+_GROUPED = {"attention": "multi_head", "num_key_value_heads": 2}
+TRANSFORMER_2026 = {
+    **{f"{place}_attention": _GROUPED for place in ("encoder", "decoder", "cross")},
+    **{f"{side}_positions": "rotary" for side in ("encoder", "decoder")},
+    "normalization": "pre",
+    "norm": "rms",
+    "activation": "swiglu",
+    "ffn_dim": 1408,
+}
+
 # The attention in each place of the papers' Transformers, as arguments of `TransformerBackbone`.
 TRANSFORMER_ATTENTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "transformer": ({}, "Zeng §2.1, Dang §2.7, Rosendahl §3.1"),
@@ -102,6 +114,7 @@ TRANSFORMER_ATTENTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "expanded-key-value-4": ({"cross_attention": "expanded_key_value_4"}, "Rosendahl 8"),
     "energy-accumulation": ({"cross_attention": "energy_accumulation"}, "Rosendahl 9"),
     "weight-subtraction": ({"cross_attention": "weight_subtraction"}, "Rosendahl 10"),
+    "transformer-2026": (TRANSFORMER_2026, "Shazeer 2020 (SwiGLU), Ainslie 2023, Su 2021, Zhang 2019"),
     "transformer-latent": (LATENT, "Bahar 5, 8, 10"),
     "transformer-latent-top-6": ({**LATENT, **TOP_6}, "Bahar 6, 8, 10"),
     "transformer-latent-one-head": ({**LATENT, "attention_layer": "-1:0"}, "Bahar §7.1"),

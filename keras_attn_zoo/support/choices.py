@@ -15,12 +15,18 @@ MARGINALIZATIONS = ("exact", "top_k", "max", "hard")
 TOP_K_GRADIENTS = ("straight_through", "selected")
 # Where the layer norm stands in a sublayer of a Transformer.
 NORMALIZATIONS = ("post", "pre")
-ACTIVATIONS = ("relu", "silu", "gelu", "tanh")
+# What normalises there.
+NORMS = ("layer", "rms")
+# Activations of gated networks, by that of the gate.
+GATES = {"swiglu": "silu", "geglu": "gelu"}
+ACTIVATIONS = ("relu", "silu", "gelu", "tanh", *GATES)
 # Of the probabilities that the members of an ensemble give a token.
 MEANS = ("arithmetic", "geometric")
 # Statistical aligners: ours, and those of other packages.
 ALIGNERS = ("ibm1", "hmm", "fast_align", "eflomal")
-POSITIONS = ("sine", "halved_sine", "learned", "none")
+# What self-attention knows of positions, in place of what is added to embeddings.
+RELATIVE_POSITIONS = ("rotary", "alibi", "shaw", "t5")
+POSITIONS = ("sine", "halved_sine", "learned", "none", *RELATIVE_POSITIONS)
 # Bounds of a beam search: its beams, and the exponent of its length penalty.
 MOST_BEAMS, HIGHEST_PENALTY = 1000, 10
 # Tokens of a sentence or a translation, in a run and in a search: above the length of any.

@@ -83,3 +83,12 @@ def test_each_layer_is_given_what_comes_after_the_one_before():
 def test_only_self_attention_shares(body, sizes):
     with pytest.raises(UserError, match=r"HeatedAttention is not a cross attention: .* share their temperatures"):
         body(9, 9, cross_attention=HeatedAttention(2, 4), **sizes)
+
+
+def test_a_layer_given_as_an_object_has_the_positions_of_its_side():
+    layer = MultiHeadAttention(2, 4, positions="t5")
+    described = {"attention": "multi_head", "positions": "alibi"}
+    stack = AttentionStack([layer, "multi_head", described], 3, "encoder", "float32", "t5", **SIZES)
+    assert [one.positions for one in stack.layers] == ["t5", "t5", "alibi"]
+    with pytest.raises(UserError, match="encoder_positions='rotary' needs a self-attention that takes `positions`"):
+        AttentionStack(layer, 1, "encoder", "float32", "rotary", **SIZES)

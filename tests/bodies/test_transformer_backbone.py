@@ -23,6 +23,7 @@ from tests.bodies.transformer_reference import ReferenceTransformer
 
 SIZES = {**tiny.TRANSFORMER, "max_length": 13}
 RAN = {"attention": "recurrent"}
+GROUPED = {"attention": "multi_head", "num_key_value_heads": 1}
 # Two or three layers of float32 sums, normalised in between.
 TOLERANCE = {"rtol": 0, "atol": 2e-5}
 
@@ -44,6 +45,23 @@ CONFIGS = {
         "encoder_attention": {"attention": "recurrent", "normalize": False, "trainable": False, "cell": "gru"},
         "decoder_attention": {"attention": "recurrent", "residual": False, "cell": "lstm"},
     },
+    "of_2026": {
+        "normalization": "pre",
+        "norm": "rms",
+        "activation": "swiglu",
+        "encoder_positions": "rotary",
+        "decoder_positions": "rotary",
+        "encoder_attention": {**GROUPED, "normalizer": "sigmoid"},
+        "decoder_attention": {**GROUPED, "query_key_norm": True},
+        "cross_attention": {**GROUPED, "positions": "alibi"},
+    },
+    "of_distances": {
+        "activation": "geglu",
+        "norm": "rms",
+        "encoder_positions": "t5",
+        "decoder_positions": "shaw",
+        "decoder_attention": ["multi_head", {"attention": "multi_head", "normalizer": "softmax1"}],
+    },
     "latent": {"output": "latent", "encoder_attention": "gaussian"},
     "latent_top_k_tied": {
         "output": "latent",
@@ -58,7 +76,7 @@ CONFIGS = {
     **{name: {**arguments, "decoder_layers": 3} for name, arguments in tiny.MIXED.items()},
 }
 # Between them these have every path through the body; each mechanism under every backend has the laws.
-ON_EVERY_BACKEND = ("plain", "recurrent", tiny.EVERY_STATE[0], "latent")
+ON_EVERY_BACKEND = ("plain", "recurrent", tiny.EVERY_STATE[0], "latent", "of_2026")
 every_config = pytest.mark.parametrize(
     "name",
     [name if name in ON_EVERY_BACKEND else pytest.param(name, marks=pytest.mark.one_backend) for name in CONFIGS],
@@ -235,10 +253,29 @@ def test_mixed_precision_stays_close():
     ("arguments", "message"),
     [
         ({"normalization": "between"}, "normalization must be one of post, pre; received 'between'"),
-        ({"encoder_positions": "rotary"}, "encoder_positions must be one of sine, halved_sine, learned, none"),
         (
-            {"decoder_positions": None},
-            "sine, halved_sine, learned, none; received None",
+            {"encoder_positions": "rotation"},
+            "encoder_positions must be one of sine, halved_sine, learned, none, rotary",
+        ),
+        ({"decoder_positions": None}, "rotary, alibi, shaw, t5; received None"),
+        ({"activation": "reglu"}, "activation must be one of relu, silu, gelu, tanh, swiglu, geglu; received 'reglu'"),
+        ({"norm": "batch"}, "norm must be one of layer, rms; received 'batch'"),
+        (
+            {"decoder_attention": ["multi_head", "average"], "decoder_positions": "rotary"},
+            "decoder_positions='rotary' needs a self-attention that takes `positions`, which 'average' does not",
+        ),
+        (
+            {"encoder_attention": MultiHeadAttention(2, 4), "encoder_positions": "t5"},
+            "encoder_positions='t5' needs a self-attention that takes `positions`, which 'MultiHeadAttention' does not",
+        ),
+        (
+            {"encoder_positions": "rotary", "num_heads": 8},
+            "rotary positions need an even `key_dim`. Received: key_dim=1",
+        ),
+        ({"encoder_attention": {**GROUPED, "num_key_value_heads": 3}}, "must divide num_heads=2. Received: .*=3"),
+        (
+            {"output": "latent", "cross_attention": {"attention": "multi_head", "normalizer": "sigmoid"}},
+            "weights are probabilities: choose another normalizer; received 'sigmoid'",
         ),
         ({"tie_embeddings": "all", "target_vocabulary_size": 29}, "28 source and 29 target tokens"),
         (

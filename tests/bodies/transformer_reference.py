@@ -1,6 +1,9 @@
 """The Transformer translator in NumPy float64: one sentence, one layer, one equation at a time."""
 
+import functools
+
 import numpy as np
+from scipy.stats import norm
 
 from tests.bodies.reference_mixture import first_order, log_lexicon, log_mixture, posterior
 from tests.layers.equations import by_position, normalizing_by
@@ -13,6 +16,8 @@ DEFAULTS = {
     "decoder_attention": "multi_head",
     "cross_attention": "multi_head",
     "normalization": "post",
+    "norm": "layer",
+    "activation": "relu",
     "encoder_positions": "sine",
     "decoder_positions": "sine",
     "tie_embeddings": "none",
@@ -41,13 +46,15 @@ class ReferenceTransformer:
         self.width = width
         self.layers = {"encoder": encoder_layers, "decoder": decoder_layers}
         for name, value in {**DEFAULTS, **arguments}.items():
-            setattr(self, name, value)
+            setattr(self, "norm_kind" if name == "norm" else name, value)
 
     def under(self, path):
         """Weights below a path, by the rest of their names."""
         return {p.removeprefix(f"{path}/"): w for p, w in self.weights.items() if p.startswith(f"{path}/")}
 
     def norm(self, path, x):
+        if self.norm_kind == "rms":
+            return self.weights[f"{path}/scale"] * x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + 1e-5)
         gamma, beta = self.weights[f"{path}/gamma"], self.weights[f"{path}/beta"]
         mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
         return gamma * (x - mean) / np.sqrt(variance + 1e-5) + beta
@@ -62,7 +69,12 @@ class ReferenceTransformer:
         w = self.under(layer)
 
         def network(x):
-            hidden = np.maximum(x @ w["ffn_hidden/kernel"] + w["ffn_hidden/bias"], 0)
+            hidden = x @ w["ffn_hidden/kernel"] + w["ffn_hidden/bias"]
+            if self.activation == "relu":
+                hidden = np.maximum(hidden, 0)
+            else:
+                gate = {"swiglu": 1 / (1 + np.exp(-hidden)), "geglu": norm.cdf(hidden)}[self.activation]
+                hidden = hidden * gate * (x @ w["ffn_gated/kernel"] + w["ffn_gated/bias"])
             return hidden @ w["ffn_output/kernel"] + w["ffn_output/bias"]
 
         return self.part(layer, "ffn", x, network)
@@ -91,6 +103,9 @@ class ReferenceTransformer:
             attend = by_position(lambda w, i, j, n: -0.5 * (j - i - offsets[n % 2]) ** 2)
         else:
             attend = REFERENCES[name].attend
+        positions = arguments.get("positions", getattr(self, f"{place}_positions", None))
+        if positions in ("rotary", "alibi"):
+            attend = functools.partial(attend, positions=positions)
         heads = REFERENCES[name].num_heads
         mask = np.repeat(mask[None], heads, axis=0)
         with normalizing_by(arguments.get("normalizer", "softmax")):

@@ -45,13 +45,17 @@ class Case:
     name: str
     place: str
     normalizer: str = "softmax"
+    variant: str = ""
 
     def __str__(self):
-        return f"{self.name}_{self.place}" + f"_{self.normalizer}" * (self.normalizer != "softmax")
+        parts = (self.name, self.variant, self.place, self.normalizer if self.normalizer != "softmax" else "")
+        return "_".join(part for part in parts if part)
 
     @property
     def reference(self):
-        return REFERENCES[self.name]
+        reference = REFERENCES[self.name]
+        changed = reference.variants.get(self.variant, {}).items()
+        return dataclasses.replace(reference, **{k: v for k, v in changed if k not in ("places", "normalizer")})
 
     @property
     def cross(self):
@@ -113,7 +117,7 @@ class Case:
         layer = get_attention(
             self.name,
             sizes.width,
-            sizes.num_heads,
+            sizes.num_heads // sizes.maps,
             sizes.max_length,
             self.place,
             name=str(self),
@@ -192,6 +196,12 @@ def kind(case, layer):
 TAKING = [case for case in CASES if not ATTENTIONS[case.name].layer.softmax_alone]
 OF_KINDS = first_of_each(kind, sorted(TAKING, key=lambda case: case.has_no_state))
 CASES += [Case(case.name, case.place, ("entmax15", "sparsemax")[number % 2]) for number, case in enumerate(OF_KINDS)]
+CASES += [
+    Case(name, place, one.get("normalizer", "softmax"), variant)
+    for name, reference in REFERENCES.items()
+    for variant, one in reference.variants.items()
+    for place in one["places"]
+]
 ONE_OF_EACH_BASE = first_of_each(lambda case, layer: (case.place, layer.__bases__))
 
 

@@ -21,10 +21,12 @@ class Reference:
         query_dim, key_dim, value_dim: widths of the inputs.
         width, num_heads, max_length: what the registry entry is sized with.
         context_dim: width of the context; None for that of the value.
+        maps: the softmaxes of a head, each of which `num_heads` counts.
         share: whether the scores leave a share to what is no source position.
         without_gradient: weights that shift all energies of a row alike, which softmax does not see.
         arguments: of the layer under test, where its defaults would not show at these sizes.
         picture: what makes the mechanism visible in the pictures of all layers: arguments, and weights by name.
+        variants: the same with other arguments, by a name: what is theirs alone; and the normaliser, the places.
     """
 
     attend: callable
@@ -35,10 +37,12 @@ class Reference:
     num_heads: int = 1
     max_length: int = 7
     context_dim: int | None = None
+    maps: int = 1
     share: bool = False
     without_gradient: tuple = ()
     arguments: dict = dataclasses.field(default_factory=dict)
     picture: tuple = ({}, {})
+    variants: dict = dataclasses.field(default_factory=dict)
 
 
 def softmax(energies, mask):
@@ -69,7 +73,23 @@ def sparse(name):
     return weights
 
 
-NORMALIZERS = {"softmax": softmax, "sparsemax": sparse("sparsemax"), "entmax15": sparse("entmax15")}
+def softmax1(energies, mask):
+    """Softmax beside an energy of 0, whose weight is dropped."""
+    return softmax([*energies, 0.0], [*mask, True])[:-1]
+
+
+def sigmoid(energies, mask):
+    """Each for itself, over as many as the mask is true at."""
+    return np.array([1 / (1 + sum(mask) * np.exp(-e)) if m else 0.0 for e, m in zip(energies, mask, strict=True)])
+
+
+NORMALIZERS = {
+    "softmax": softmax,
+    "sparsemax": sparse("sparsemax"),
+    "entmax15": sparse("entmax15"),
+    "softmax1": softmax1,
+    "sigmoid": sigmoid,
+}
 _normalizer = softmax
 
 
@@ -130,7 +150,8 @@ class Past:
 def headed(energies, weights, value, mask):
     """Context and scores of `energies(i, n, past)`, a list over the source, for the head n at position i."""
     heads, target, _ = mask.shape
-    values = [project(weights, "value", value, n) for n in range(heads)]
+    shared = weights["value/kernel"].shape[1]
+    values = [project(weights, "value", value, n * shared // heads) for n in range(heads)]
     past = Past(np.zeros(mask.shape), np.zeros(mask.shape), np.zeros((target, heads, values[0].shape[1])))
     for i in range(target):
         for n in range(heads):
@@ -140,18 +161,52 @@ def headed(energies, weights, value, mask):
     return merge(weights, past.contexts, mask), past.scores
 
 
-def dot_product(weights, query, key, value, mask, real, change=None, after=None):
-    """Scaled dot products; `change(i, n, j, past)` is added to the query, `after(i, n, energies, past)` has the end."""
+def dot_product(weights, query, key, value, mask, real, change=None, after=None, positions=None):
+    """Scaled dot products; `change(i, n, j, past)` is added to the query, `after(i, n, energies, past)` has the end.
+
+    Groups of heads, norms, vectors and biases of distances are known by the weights; `positions`: rotary or alibi.
+    """
     _, heads, d_k = weights["query/kernel"].shape
-    keys = [project(weights, "key", key, n) for n in range(heads)]
+    shared = weights["key/kernel"].shape[1]
+
+    def placed(part, x, position, n):
+        x = project(weights, part, x, n)
+        if f"{part}_norm/scale" in weights:
+            x = weights[f"{part}_norm/scale"] * x / np.sqrt(np.mean(x**2) + 1e-6)
+        return rotated(x, position) if positions == "rotary" else x
+
+    keys = [[placed("key", x, j, n * shared // heads) for j, x in enumerate(key)] for n in range(heads)]
+
+    def of_distance(q, distance, n):
+        if "positions/vectors" in weights:
+            return q @ weights["positions/vectors"][np.clip(distance, -16, 16) + 16] / np.sqrt(d_k)
+        if "positions/biases" in weights:
+            return weights["positions/biases"][bucket(distance), n]
+        # Of two heads or four.
+        return -abs(distance) * 2.0 ** (-8 * (n + 1) / heads) if positions == "alibi" else 0.0
 
     def energies(i, n, past):
-        q = project(weights, "query", query[i], n)
+        q = placed("query", query[i], i, n)
         changed = (q if change is None else q + change(i, n, j, past) for j in range(len(key)))
         found = [x @ k / np.sqrt(d_k) for x, k in zip(changed, keys[n], strict=True)]
+        found = [energy + of_distance(q, j - i, n) for j, energy in enumerate(found)]
         return found if after is None else after(i, n, found, past)
 
     return headed(energies, weights, value, mask)
+
+
+def rotated(x, position):
+    """Each pair, as a complex number, times exp(i · position · θ)."""
+    half = len(x) // 2
+    turned = (x[:half] + 1j * x[half:]) * np.exp(1j * position * 10000.0 ** (-np.arange(half) / half))
+    return np.concatenate([turned.real, turned.imag])
+
+
+def bucket(distance):
+    """The number of the range of distances in which T5 has this one."""
+    far = abs(distance)
+    own_side = far if far < 8 else min(15, 8 + int(np.log(far / 8) / np.log(16) * 8))
+    return own_side + 16 * (distance > 0)
 
 
 def by_position(energy):

@@ -5,6 +5,7 @@ import pytest
 from keras_attn_zoo.layers import (
     AverageAttention,
     BahdanauAttention,
+    DifferentialAttention,
     EnergyAccumulationAttention,
     ExpandedKeyValueAttention,
     GaussianAttention,
@@ -35,6 +36,12 @@ REFUSED = {
     BahdanauAttention: [
         ({"units": units}, f"`units` must be a positive integer. Received: units={units!r}")
         for units in (0, -3, 2.5, "8", None)
+    ],
+    DifferentialAttention: [
+        ({"num_heads": 0}, "`num_heads` must be a positive integer. Received: num_heads=0"),
+        ({"num_heads": "2"}, "`num_heads` must be a positive integer. Received: num_heads='2'"),
+        ({"lambda_init": 1}, r"`lambda_init` must lie in \[0, 1\). Received: lambda_init=1"),
+        ({"lambda_init": True}, r"`lambda_init` must lie in \[0, 1\). Received: lambda_init=True"),
     ],
     EnergyAccumulationAttention: [
         ({"mixing": 0}, r"`mixing` must lie in \(0, 1\]. Received: mixing=0"),
@@ -92,6 +99,13 @@ REFUSED = {
         ({"use_gate": True}, "`use_gate` of keras.layers.MultiHeadAttention is not"),
         ({"attention_axes": (1, 2.0)}, "`attention_axes` must be integers. Received: 2.0"),
         ({"sliding_window": 0}, "`sliding_window` must be a positive integer"),
+        ({"num_key_value_heads": 0}, "`num_key_value_heads` must be a positive integer. Received: .*=0"),
+        ({"num_heads": 4, "num_key_value_heads": 3}, "`num_key_value_heads` must divide num_heads=4. Received: .*=3"),
+        ({"num_key_value_heads": 4}, "`num_key_value_heads` must divide num_heads=2. Received: .*=4"),
+        ({"positions": "rotation"}, "`positions` must be one of rotary, alibi, shaw, t5. Received: .*'rotation'"),
+        ({"positions": ["rotary"]}, "`positions` must be one of rotary, alibi, shaw, t5. Received: "),
+        ({"positions": "rotary"}, "rotary positions need an even `key_dim`. Received: key_dim=3"),
+        ({"positions": "t5", "flash_attention": True}, "`flash_attention` adds nothing to energies: .*positions='t5'"),
     ],
     RandomSynthesizerAttention: [({"max_length": 0}, "`max_length` must be a positive integer")],
     RecurrentAttention: [({"causal": True}, "`causal` needs `max_length`")],

@@ -64,12 +64,17 @@ both_policies = pytest.mark.parametrize(
 )
 
 
-def assert_weights(scores, mask, share, atol=1e-6):
-    """Law 5: weights sum to one over what may be attended, or leave a share to what is no source position."""
+def assert_weights(scores, mask, case, atol=1e-6):
+    """Law 5: weights sum to one over what may be attended, or leave a share to what is no source position.
+
+    Those of a sigmoid do not compete: each has a share of one for itself.
+    """
     assert np.all(scores >= 0)
     assert not np.any(scores[~mask])
     total, some = scores.sum(axis=-1), mask.any(axis=-1)
-    if share:
+    if case.normalizer == "sigmoid":
+        assert np.all((scores[mask] > 0) & (scores[mask] < 1))
+    elif case.reference.share or case.normalizer == "softmax1":
         assert np.all(total < 1 + atol)
         assert np.all(total[some] > 0)
     else:
@@ -155,7 +160,7 @@ def test_call(case, policy):
     mask = query_mask[:, :, None] & value_mask[:, None]
     if case.causal:
         mask &= np.tril(np.ones(mask.shape[1:], dtype=bool))
-    assert_weights(scores, np.broadcast_to(mask[:, None], scores.shape), case.reference.share)
+    assert_weights(scores, np.broadcast_to(mask[:, None], scores.shape), case)
     assert not np.any(context[~query_mask])
 
     # Later target positions change nothing earlier.

@@ -8,6 +8,7 @@ from keras_attn_zoo.layers import ATTENTIONS, get_attention
 from keras_attn_zoo.layers.base.headed_attention import HeadedAttention
 from tests.layers.calls import compiled
 from tests.layers.cases import numbers
+from tests.layers.references import REFERENCES
 from tests.weights import fill_weights
 
 BATCH, HEADS, TARGET, SOURCE, WIDTH = 3, 2, 5, 7, 8
@@ -31,7 +32,7 @@ def known_dropout(inputs, training=None):
 @pytest.mark.parametrize(("name", "normalizer"), WITH_DROPOUT)
 def test_steps_under_noise_equal_the_call_under_the_same_dropout(name, normalizer):
     others = {} if normalizer == "softmax" else {"normalizer": normalizer}
-    layer = get_attention(name, WIDTH, num_heads=HEADS, dropout=0.5, **others)
+    layer = get_attention(name, WIDTH, num_heads=HEADS // REFERENCES[name].maps, dropout=0.5, **others)
     query, value = numbers("query", BATCH, TARGET, WIDTH), numbers("value", BATCH, SOURCE, WIDTH)
     layer.build(query.shape, value.shape)
     fill_weights(layer)

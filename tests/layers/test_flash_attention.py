@@ -10,6 +10,8 @@ from tests.layers.calls import TOLERANCE, assert_close, compiled, value_and_grad
 from tests.layers.cases import Case, numbers, weights_of
 
 CROSS, DECODER = Case("multi_head", "cross"), Case("multi_head", "decoder")
+# Turned queries and keys, of which several heads share one.
+ROTARY = Case("multi_head", "decoder", variant="rotary")
 MASKS = {
     "none": [],
     "padding": ["query_mask", "value_mask"],
@@ -17,7 +19,7 @@ MASKS = {
     "all": ["query_mask", "value_mask", "attention_mask"],
 }
 POLICIES = pytest.mark.parametrize("policy", list(TOLERANCE))
-PLACES = pytest.mark.parametrize("case", [CROSS, DECODER], ids=str)
+PLACES = pytest.mark.parametrize("case", [CROSS, DECODER, ROTARY], ids=str)
 
 
 @pytest.fixture

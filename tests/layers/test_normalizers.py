@@ -1,4 +1,6 @@
-"""Sparsemax and entmax against bisection in float64, their optimality, values by hand and finite differences."""
+"""Normalisers: sparse ones against bisection in float64, their optimality, values by hand and finite differences."""
+
+import dataclasses
 
 import keras
 import numpy as np
@@ -8,9 +10,9 @@ from keras import ops
 import keras_attn_zoo.layers
 from keras_attn_zoo import kernels
 from keras_attn_zoo.kernels.forms import plain
-from keras_attn_zoo.layers.base.normalizers import NORMALIZERS, entmax15, sparsemax
+from keras_attn_zoo.layers.base.normalizers import FREE_NORMALIZERS, NORMALIZERS, entmax15, sparsemax
 from tests.layers.calls import compiled, eager_gradients, of_unknown_sizes, to_numpy
-from tests.layers.cases import CASES, Case, weights_of
+from tests.layers.cases import CASES, weights_of
 from tests.layers.equations import NORMALIZERS as BY_BISECTION
 
 SPARSE = pytest.mark.parametrize("name", ["sparsemax", "entmax15"])
@@ -122,8 +124,8 @@ def test_bfloat16_and_unknown_sizes(name):
 @pytest.mark.parametrize("case", [case for case in CASES if case.normalizer == "softmax"], ids=str)
 def test_every_mechanism_takes_it_or_says_why_not(case):
     """The call and the steps equal the reference whose weights are found by bisection."""
-    name = ("entmax15", "sparsemax")[len(case.name) % 2]
-    layer, sparse = case.layer(), Case(case.name, case.place, name)
+    name = ("entmax15", "sparsemax", "softmax1", "sigmoid")[len(case.name) % 4]
+    layer, sparse = case.layer(), dataclasses.replace(case, normalizer=name)
     if layer.softmax_alone:
         with pytest.raises(ValueError, match=f"{type(layer).__name__} supports only the softmax as `normalizer`"):
             sparse.layer()
@@ -134,7 +136,7 @@ def test_every_mechanism_takes_it_or_says_why_not(case):
     context, scores = to_numpy(layer(**inputs, **case.causal, return_attention_scores=True))
     np.testing.assert_allclose(context, wanted[0], atol=3e-6)
     np.testing.assert_allclose(scores, wanted[1], atol=TOLERANCE)
-    softmax = case.expected(weights_of(layer), inputs, **case.causal)
+    softmax = dataclasses.replace(case, normalizer="softmax").expected(weights_of(layer), inputs, **case.causal)
     assert np.abs(wanted[1] - softmax[1]).max() > 0.01
     memory = layer.prepare(inputs["value"]) if case.cross else layer.prepare(max_length=case.target)
     state = layer.initial_state(memory, batch_size=2)
@@ -144,8 +146,32 @@ def test_every_mechanism_takes_it_or_says_why_not(case):
         np.testing.assert_allclose(to_numpy(scores), wanted[1][:, :, i], atol=TOLERANCE)
 
 
+@pytest.mark.parametrize("name", FREE_NORMALIZERS)
+def test_weights_that_do_not_sum_to_one(name):
+    """Against the equation in float64, of large energies too; masks may have one source position for all."""
+    energies, mask = energies_of_all_kinds()
+    masks = {"rows": mask, "of_all": np.arange(len(energies))[:, None] != 3, "none": np.ones((1, 1), bool)}
+    found = compiled(lambda e, ms: {which: NORMALIZERS[name](e, m) for which, m in ms.items()})(energies, masks)
+    found["none"] = to_numpy(NORMALIZERS[name](energies))
+    for which, mask in masks.items():
+        rows = zip(energies.astype("float64"), np.broadcast_to(mask, energies.shape), strict=True)
+        with np.errstate(over="ignore"):
+            wanted = np.stack([OF_ROW[name](*row) for row in rows])
+        np.testing.assert_allclose(found[which], wanted, atol=TOLERANCE, err_msg=which)
+    assert tuple(NORMALIZERS[name](ops.zeros((2, 0, 5))).shape) == (2, 0, 5)
+
+
+def of_sink(e, mask):
+    """The softmax beside 0, shifted so that nothing overflows."""
+    shares = np.where(mask, np.exp(e - max(e.max(), 0)), 0)
+    return shares / (np.exp(-max(e.max(), 0)) + shares.sum())
+
+
+OF_ROW = {"softmax1": of_sink, "sigmoid": BY_BISECTION["sigmoid"]}
+
+
 def test_an_unknown_normalizer():
-    with pytest.raises(ValueError, match="`normalizer` must be one of softmax, sparsemax, entmax15"):
+    with pytest.raises(ValueError, match="`normalizer` must be one of softmax, sparsemax, entmax15, softmax1, sigmoid"):
         keras_attn_zoo.layers.BahdanauAttention(units=3, normalizer="hardmax")
 
 

@@ -61,6 +61,14 @@ def test_a_model_with_dropout_in_a_scope(name, mode):
         np.testing.assert_allclose(actual, desired, atol=1e-6)
 
 
+def test_positions_and_norms_in_a_scope():
+    options = {"positions": "shaw", "query_key_norm": True, "num_key_value_heads": 1}
+    wanted = plain("multi_head", **options)
+    found = trained("multi_head", scope={"mode": "list_of_layers", "layer_names": ["attention"]}, **options)
+    for actual, desired in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(actual, desired, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "scope",
     [

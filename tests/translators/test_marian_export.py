@@ -137,6 +137,18 @@ def int8_transformer(**options):
 
 
 REFUSED = {
+    "rms": (tiny.transformer, {"norm": "rms"}, "no translator with norm='rms'"),
+    "gated": (tiny.transformer, {"activation": "geglu"}, "no translator with activation='geglu'"),
+    "rotary": (
+        tiny.transformer,
+        {"encoder_positions": "rotary"},
+        r"MultiHeadAttention \(encoder layer 1\) as configured",
+    ),
+    "grouped": (
+        tiny.transformer,
+        {"cross_attention": {"attention": "multi_head", "num_key_value_heads": 1}},
+        r"MultiHeadAttention \(decoder layer 1\) as configured here",
+    ),
     "rnn": (tiny.backbone, {}, "a body such as RNNBackbone"),
     "latent": (tiny.transformer, {"output": "latent"}, "a latent alignment"),
     "average": (tiny.transformer, {"decoder_attention": "average"}, "AverageAttention"),

@@ -61,7 +61,8 @@ class AttentionLayer(AttentionCall):
 
     Args:
         normalizer: how energies become weights. "softmax" gives every position a share;
-            "sparsemax" and, halfway between the two, "entmax15" give most of them exactly 0.
+            "sparsemax" and, halfway between the two, "entmax15" give most of them exactly 0. With "softmax1"
+            weights sum to less than 1, with "sigmoid" they are independent of each other.
             Mechanisms whose weights are not a plain softmax of energies accept only "softmax".
 
     `attends_to` is "value" (cross-attention only), "itself" (self-attention only) or

@@ -112,11 +112,9 @@ class FoldedAxes(HeadedAttention):
                     f"{name}: `{what}_mask` must have all axes of its tensor but the last. "
                     f"Received: mask {tuple(mask.shape)}, {what} {tuple(x.shape)}."
                 )
-        one = len(axes) == 1
-        if self.sliding_window is not None and not one:
-            raise ValueError(
-                f"{name}: a `sliding_window` needs one axis to attend along. Received: attention_axes={axes}."
-            )
+        for what in ("sliding_window", "positions"):
+            if getattr(self, what) is not None and len(axes) > 1:
+                raise ValueError(f"{name}: `{what}` needs one axis to attend along. Received: attention_axes={axes}.")
         return None
 
     def compute_output_shape(

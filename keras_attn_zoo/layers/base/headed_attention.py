@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -10,9 +10,10 @@ from keras import ops
 
 from keras_attn_zoo.kernels import operand_dtype
 from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
-from keras_attn_zoo.layers.base.checks import check_axis, check_positive, check_rate, check_sizes
+from keras_attn_zoo.layers.base.checks import check_axis, check_choice, check_positive, check_rate, check_sizes
 from keras_attn_zoo.layers.base.dropout import Dropout
 from keras_attn_zoo.layers.base.heads import HeadMerge, HeadProjection
+from keras_attn_zoo.layers.base.positions import POSITIONS, RelativePositions
 from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
 
 # The options for kernels and biases, named as in Keras' own layer.
@@ -44,6 +45,8 @@ class HeadedAttention(AttentionLayer):
     takes_flash_attention = False
     # whether a call may attend along any axes, within a window, and to contexts with several axes.
     takes_axes = False
+    # Why every head has keys and values of its own, without positions and norms; None if a mechanism takes these.
+    plain_heads: str | None = "it compares no queries with keys"
 
     def __init__(
         self,
@@ -65,6 +68,10 @@ class HeadedAttention(AttentionLayer):
         bias_constraint: Any = None,
         use_gate: bool = False,
         seed: int | None = None,
+        *,
+        num_key_value_heads: int | None = None,
+        positions: str | None = None,
+        query_key_norm: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -87,13 +94,13 @@ class HeadedAttention(AttentionLayer):
         self.attention_axes = None if attention_axes is None else tuple(check_axis(self, axis) for axis in axes)
         self.sliding_window = check_positive(self, "sliding_window", sliding_window, optional=True)
         self.seed = int(seed) if isinstance(seed, numbers.Integral) else seed
+        self._set_heads(num_key_value_heads, positions, query_key_norm)
         self.options = {name: _GET[name.split("_")[1]].get(given[name]) for name in _OPTIONS}
         # The attributes are named as in Keras' layer, so that its weight files can be read.
         for part in self.projections:
             width = self.value_dim if part == "value" else self.key_dim
-            projection = HeadProjection(
-                self.num_heads, width, self.use_bias, dtype=self.dtype_policy, name=part, **self.options
-            )
+            heads = self.num_heads if part == "query" else self.num_key_value_heads
+            projection = HeadProjection(heads, width, self.use_bias, dtype=self.dtype_policy, name=part, **self.options)
             setattr(self, f"{part}_dense", projection)
         self._dropout_layer = Dropout(self.dropout, seed=self.seed, dtype=self.dtype_policy)
 
@@ -101,6 +108,34 @@ class HeadedAttention(AttentionLayer):
     def kernel_initializer(self) -> Initializer:
         """The initialiser of the projections, and of kernels that a mechanism adds by `add_kernel`."""
         return self.options["kernel_initializer"]
+
+    def _set_heads(self, num_key_value_heads, positions, query_key_norm):
+        """Keep what keys and values have besides their projections; raise if it does not fit."""
+        name = type(self).__name__
+        groups = check_positive(self, "num_key_value_heads", num_key_value_heads, optional=True)
+        for argument, value in {
+            "num_key_value_heads": groups,
+            "positions": positions,
+            "query_key_norm": query_key_norm,
+        }.items():
+            if self.plain_heads and value not in (None, False):
+                raise ValueError(f"{name} takes no `{argument}`: {self.plain_heads}. Received: {argument}={value!r}.")
+        self.num_key_value_heads = groups or self.num_heads
+        if self.num_heads % self.num_key_value_heads:
+            raise ValueError(
+                f"{name}: `num_key_value_heads` must divide num_heads={self.num_heads}. "
+                f"Received: num_key_value_heads={groups}."
+            )
+        self.positions = positions
+        if positions is not None:
+            check_choice(self, "positions", positions, POSITIONS)
+            POSITIONS[positions].check(self)
+            if self.flash_attention and POSITIONS[positions].bias is not RelativePositions.bias:
+                raise ValueError(
+                    f"{name}: `flash_attention` adds nothing to energies: leave it out, or choose rotary positions. "
+                    f"Received: positions={positions!r}."
+                )
+        self.query_key_norm = bool(query_key_norm)
 
     def _refuse_what_keras_alone_has(self, output_shape, attention_axes, sliding_window, flash_attention, use_gate):
         """Raise if Keras' layer would compute something different from these layers."""
@@ -190,7 +225,31 @@ class HeadedAttention(AttentionLayer):
 
     def weighted(self, weights: Tensor, value: Tensor) -> Tensor:
         """Return contexts `(batch, heads, target, value_dim)` of projected values."""
-        return ops.matmul(weights, value)
+        return self.by_group(ops.matmul, weights, value)
+
+    def by_group(self, product: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor) -> Tensor:
+        """Return products of what every head has with what it shares with the other heads of its group.
+
+        The heads of a group are neighbours, so that they become more rows of one product, and nothing is copied.
+
+        Args:
+            product: function of both.
+            x: `(batch, heads, rows, ...)`.
+            y: `(batch, num_key_value_heads, ...)`.
+        """
+        size = self.num_heads // self.num_key_value_heads
+        if size == 1:
+            return product(x, y)
+        batch, _, rows, width = ops.shape(x)
+        found = product(ops.reshape(x, (batch, self.num_key_value_heads, size * rows, width)), y)
+        return ops.reshape(found, (ops.shape(found)[0], self.num_heads, rows, ops.shape(found)[-1]))
+
+    def project(self, part: str, x: Tensor, positions: int | Tensor | None = None) -> Tensor:
+        """Return the projection of a part, `(batch, heads, length, ...)`, of x `(batch, length, width)`.
+
+        `positions` are their numbers, or that of all; None if they begin at 0.
+        """
+        return getattr(self, f"{part}_dense")(x)
 
     def merge(self, contexts: Tensor, mask: Tensor | None) -> Tensor:
         """Merge the heads' contexts `(batch, heads, target, value_dim)`; 0 in a row with nothing to attend to."""
@@ -208,8 +267,10 @@ class HeadedAttention(AttentionLayer):
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""
+        of_heads = ("num_key_value_heads", "positions", "query_key_norm")
         return {
             **super().get_config(),
+            **({} if self.plain_heads else {name: getattr(self, name) for name in of_heads}),
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
             "value_dim": self.value_dim,

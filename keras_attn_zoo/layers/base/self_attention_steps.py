@@ -178,7 +178,7 @@ class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
 
     def nothing_seen(self, batch_size: int, max_length: int) -> TensorTree:
         """Return empty places; of a class with `beams_share`, lists of their parts."""
-        shape, widths = (batch_size, self.num_heads), {"key": self.key_dim, "value": self.value_dim}
+        shape, widths = (batch_size, self.num_key_value_heads), {"key": self.key_dim, "value": self.value_dim}
 
         def empty(part, size):
             return ops.zeros((*shape, size, widths[part]), dtype=self.operand_dtype)
@@ -191,7 +191,7 @@ class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
         """Project the position."""
         now: TensorTree = {}
         for part in self._seen:
-            past, projected = seen[part], self._projected(part, query)
+            past, projected = seen[part], self._projected(part, query, index)
             if not self._shares():
                 now[part] = self.keep(past, projected, index)
             elif len(past) == 1:
@@ -207,7 +207,7 @@ class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
 
         def empty(part, count):
             shape = [count if size < 0 else size for size in shapes[part]]
-            return ops.zeros((batch_size, self.num_heads, *shape), dtype=self.operand_dtype)
+            return ops.zeros((batch_size, self.num_key_value_heads, *shape), dtype=self.operand_dtype)
 
         return {part: [empty(part, count) for count in places] for part in self._seen}
 
@@ -215,7 +215,7 @@ class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
         """Project the position of every beam."""
         now, place = {}, index * query.shape[1]
         for part in self._seen:
-            projected = self._projected(part, query)
+            projected = self._projected(part, query, index)
             if part == "key":
                 now[part] = write_places(seen[part], ops.transpose(projected, (0, 1, 3, 2)), place, axis=3)
             else:
@@ -233,8 +233,8 @@ class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):
         weights = self.drop(weights, training)
         return self.merge(reached_contexts(weights, memory["value"], place, self.weighted), mask)
 
-    def _projected(self, part, query):
-        return ops.cast(getattr(self, f"{part}_dense")(query), self.operand_dtype)
+    def _projected(self, part, query, index):
+        return ops.cast(self.project(part, query, index), self.operand_dtype)
 
     @property
     def _seen(self):

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_attn_zoo.bodies.transformer_backbone import TransformerBackbone
 from keras_attn_zoo.layers import MultiHeadAttention
+from keras_attn_zoo.support.choices import GATES
 from keras_attn_zoo.support.compat import layers_of
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, shown, write_json
@@ -90,6 +91,10 @@ def check_standard(translator: Any) -> None:
         reason = "a latent alignment as its output"
     elif backbone.normalization == "pre" and backbone.tie_embeddings != "all":
         reason = "normalisation before the sublayers, unless all embeddings are tied (tie_embeddings='all')"
+    elif backbone.norm != "layer":
+        reason = f"norm={backbone.norm!r}"
+    elif backbone.activation in GATES:
+        reason = f"activation={backbone.activation!r}"
     else:
         for name, layer in _attentions(backbone):
             if not _is_standard(layer, backbone):
