@@ -64,12 +64,18 @@ both_policies = pytest.mark.parametrize(
 )
 
 
-def assert_weights(scores, mask, share, atol=1e-6):
-    """Law 5: weights sum to one over what may be attended, or leave a share to what is no source position."""
-    assert np.all(scores >= 0)
+def assert_weights(scores, mask, reference, atol=1e-6):
+    """Law 5: weights sum to one over what may be attended, or leave a share to what is no source position.
+
+    Signed factors of values keep that of padding alone: it gets 0. All else about them is the equation.
+    """
     assert not np.any(scores[~mask])
+    if reference.signed:
+        assert np.any(scores < 0) and np.all(np.isfinite(scores))
+        return
+    assert np.all(scores >= 0)
     total, some = scores.sum(axis=-1), mask.any(axis=-1)
-    if share:
+    if reference.share:
         assert np.all(total < 1 + atol)
         assert np.all(total[some] > 0)
     else:
@@ -155,7 +161,7 @@ def test_call(case, policy):
     mask = query_mask[:, :, None] & value_mask[:, None]
     if case.causal:
         mask &= np.tril(np.ones(mask.shape[1:], dtype=bool))
-    assert_weights(scores, np.broadcast_to(mask[:, None], scores.shape), case.reference.share)
+    assert_weights(scores, np.broadcast_to(mask[:, None], scores.shape), case.reference)
     assert not np.any(context[~query_mask])
 
     # Later target positions change nothing earlier.
@@ -188,7 +194,12 @@ def test_step(case, policy):
         value_mask = np.pad(case.masks["value_mask"], ((0, 0), (0, 2)))
         step = compiled(lambda query, order, memory: step_through(layer, query, order, memory))
     else:
-        step = compiled(lambda query, order: step_through(layer, query, order, layer.prepare(max_length=7)))
+
+        def step(query, order):
+            memory = layer.prepare(max_length=7, **case.asking_for_scores)
+            return step_through(layer, query, order, memory)
+
+        step = compiled(step)
 
     # Different sentences; then two hypotheses of one; then a row of padding, such as fills up a batch.
     for rows, order, real in (([0, 1], [0, 1], True), ([1, 1], [1, 0], True), ([1, 1], [0, 1], False)):
@@ -274,8 +285,8 @@ def step_through(layer, query, order, memory):
 @every_base
 def test_weights_do_not_start_equal(case):
     """One initialiser for two kernels of a shape would draw the same numbers twice."""
-    layer = get_attention(case.name, 11, 1, 11, case.place)
-    shape = (None, None, 11)
+    layer = get_attention(case.name, 12, 1, 12, case.place)
+    shape = (None, None, 12)
     layer.build(shape, shape) if case.cross else layer.build(shape)
     kernels = [w for w in (ops.convert_to_numpy(w.value) for w in layer.weights) if np.ptp(w) > 0]
     for a, b in itertools.combinations(kernels, 2):
