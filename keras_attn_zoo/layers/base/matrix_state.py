@@ -161,8 +161,7 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
         memory, mask, state = super().observe(query, memory, state)
         projected = self.project("query", query, _one(memory["index"]))
         memory["outputs"] = ops.matmul(projected, memory["matrix"])
-        columns = memory["columns"] if "columns" in state else ops.zeros((*projected.shape[:2], self.key_dim, 0))
-        memory["factors"] = ops.matmul(projected, columns)
+        memory["factors"] = ops.matmul(projected, memory.get("columns", memory["matrix"][..., :0]))
         return memory, mask, state
 
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
