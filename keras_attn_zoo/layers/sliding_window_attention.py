@@ -65,7 +65,9 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
         super().__init__(num_heads, key_dim, **kwargs)
         self.window = check_positive(self, "window", window)
         if not is_integer(sinks) or sinks < 0:
-            raise ValueError(f"{type(self).__name__}: `sinks` must be an integer of at least 0. Received: {sinks!r}.")
+            raise ValueError(
+                f"{type(self).__name__}: `sinks` must be an integer of at least 0. Received: sinks={sinks!r}."
+            )
         self.sinks = int(sinks)
 
     def _is_near(self, targets, sources):

@@ -70,10 +70,7 @@ def attending_rows(query_mask: Tensor | None, value_mask: Tensor, causal: bool =
         >>> attending_rows(None, [[False, True]], causal=True)[0, 0]  # [[False], [True]]
     """
     real = ops.cast(value_mask, "bool")
-    if causal:
-        rows = ops.cumsum(ops.cast(real, "int32"), axis=1) > 0
-    else:
-        rows = ops.any(real, axis=1, keepdims=True)
+    rows = ops.cumsum(ops.cast(real, "int32"), axis=1) > 0 if causal else ops.any(real, axis=1, keepdims=True)
     if query_mask is not None:
         rows = ops.logical_and(rows, ops.cast(query_mask, "bool"))
     return rows[:, None, :, None]

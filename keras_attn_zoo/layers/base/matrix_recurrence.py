@@ -1,8 +1,8 @@
 """The recurrence of a matrix with every key and value, position by position and in chunks.
 
-    u_i = v_i,  or by the delta rule  u_i = β_i (v_i - a_i S_{i-1}ᵀ k_i)
-    S_i = a_i S_{i-1} + k_i u_iᵀ,   S_0 = 0
-    y_i = S_iᵀ q_i
+u_i = v_i,  or by the delta rule  u_i = β_i (v_i - a_i S_{i-1}ᵀ k_i)
+S_i = a_i S_{i-1} + k_i u_iᵀ,   S_0 = 0
+y_i = S_iᵀ q_i
 """
 
 from keras import ops
@@ -33,7 +33,7 @@ def next_matrix(matrix: Tensor, key: Tensor, value: Tensor, log_decay: Tensor, r
 def outputs_in_chunks(
     query: Tensor, key: Tensor, value: Tensor, log_decay: Tensor, rate: Tensor | None = None, chunk: int = CHUNK
 ) -> Tensor:
-    """Return y_i of all positions, float32 `(batch, heads, length, value_dim)`: products in a chunk, a loop over chunks.
+    """Return y of all positions, float32 `(batch, heads, length, value_dim)`: products in a chunk, a loop over chunks.
 
     Args:
         query, key, value: q, k and v, `(batch, heads, length, ...)`.

@@ -64,7 +64,7 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
         }
 
     def log_decay(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """Return log a, float32, which broadcasts along batch and heads to `(batch, heads, length, 1)`; 0 by default."""
+        """Return log a, float32, broadcasting along batch and heads to `(batch, heads, length, 1)`; 0 by default."""
         return ops.zeros((1, 1, ops.shape(x)[1], 1), dtype="float32")
 
     def outputs(self, query: Tensor, memory: TensorTree, causal: bool) -> Tensor:

@@ -15,7 +15,7 @@ def turned(x, position):
 
 
 def retention(weights, query, key, value, mask, real):
-    heads, target, source = mask.shape
+    heads = len(mask)
     d_k = weights["query/kernel"].shape[2]
     scores, contexts = np.zeros(mask.shape), []
     for n in range(heads):

@@ -9,7 +9,5 @@ def sliding_window(weights, query, key, value, mask, real, window=2, sinks=1):
 
 
 REFERENCES = {
-    "sliding_window": HEADED(
-        sliding_window, without_gradient=("key/bias",), arguments={"window": 2, "sinks": 1}
-    )
+    "sliding_window": HEADED(sliding_window, without_gradient=("key/bias",), arguments={"window": 2, "sinks": 1})
 }
