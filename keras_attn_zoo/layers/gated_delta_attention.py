@@ -17,7 +17,7 @@ _EPSILON = 1e-6
     places=("decoder",),
     year=2024,
     arguments=lambda sizes: {**sizes.heads, "dropout": 0.0},
-    cost=("I/32 (chunks)", "I·d²/h", "d²/h", "d²/h"),
+    cost=("I/32 (chunks)", "I·d²/N", "d²/N", "d²/N"),
 )
 class GatedDeltaAttention(MatrixStateAttention):
     """Decoder self-attention with an associative memory: a matrix that corrects what it holds of a key.
@@ -41,7 +41,7 @@ class GatedDeltaAttention(MatrixStateAttention):
 
     Shapes: `(batch, length, width)` in and out; scores `(batch, heads, length, length)`.
 
-    Scores: the factors of the values in S_iᵀ q_i. They may be negative and need not sum to 1.
+    Scores: the factors of the values in S_iᵀ q_i without their signs, divided by their sum.
 
     Masking: always causal, whatever `use_causal_mask` says. Padding writes nothing and forgets nothing. An
     `attention_mask` hides values from a position, but not what their keys have changed. A call with one, or

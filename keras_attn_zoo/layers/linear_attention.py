@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attn_zoo.layers.base.matrix_state import MatrixStateAttention
+from keras_attn_zoo.layers.base.matrix_state import MatrixStateAttention, divided
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
@@ -13,7 +13,7 @@ from keras_attn_zoo.support.types import Tensor, TensorTree
     places=("encoder", "decoder"),
     year=2020,
     arguments=lambda sizes: {**sizes.heads, "dropout": 0.0},
-    cost=("I/32 (chunks)", "I·d²/h", "d²/h", "d²/h"),
+    cost=("I/32 (chunks)", "I·d²/N", "d²/N", "d²/N"),
 )
 class LinearAttention(MatrixStateAttention):
     """Self-attention whose weights are products of positive features, without a softmax.
@@ -77,15 +77,5 @@ class LinearAttention(MatrixStateAttention):
         return ops.matmul(query, whole)
 
     def finish(self, outputs: Tensor, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Divide by the sum of the factors."""
-        return super().finish(_divided(outputs[..., :-1], outputs[..., -1:]), x, mask)
-
-    def normalize(self, energies: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Divide by the sum of the factors."""
-        factors = super().normalize(energies, mask)
-        return _divided(factors, ops.sum(factors, axis=-1, keepdims=True))
-
-
-def _divided(x, total):
-    """What is 0 if the total is."""
-    return x / ops.where(total > 0, total, 1.0)
+        """Divide by z."""
+        return super().finish(divided(outputs[..., :-1], outputs[..., -1:]), x, mask)

@@ -19,7 +19,7 @@ _EPSILON = 1e-6
     places=("encoder", "decoder"),
     year=2023,
     arguments=lambda sizes: {**sizes.heads, "dropout": 0.0},
-    cost=("I/32 (chunks)", "I·d²/h", "d²/h", "d²/h"),
+    cost=("I/32 (chunks)", "I·d²/N", "d²/N", "d²/N"),
 )
 class RetentionAttention(MatrixStateAttention):
     """Self-attention whose weights are products that fall with the distance, at another rate in each head.
@@ -45,7 +45,7 @@ class RetentionAttention(MatrixStateAttention):
 
     Shapes: `(batch, length, width)` in and out; scores `(batch, heads, length, length)`.
 
-    Scores: α, before the norm. They may be negative and need not sum to 1.
+    Scores: |α_ij| / Σ_l |α_il|, as α may be negative and need not sum to 1.
 
     Masking: every mask. A call whose scores are asked for, or which has an `attention_mask`, computes all weights.
 

@@ -17,7 +17,7 @@ from keras_attn_zoo.support.types import Config, Tensor, TensorTree
     places=("encoder", "decoder"),
     year=2020,
     arguments=lambda sizes: sizes.heads,
-    cost=("1", "I·(w+s)·d", "(w+s)·d", "(w+s)·d keys and values"),
+    cost=("1", "I·k·d", "k·d", "k·d keys and values"),
 )
 class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
     """Multi-head self-attention to the w nearest positions and the first s, the attention sinks.

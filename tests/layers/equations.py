@@ -22,7 +22,6 @@ class Reference:
         width, num_heads, max_length: what the registry entry is sized with.
         context_dim: width of the context; None for that of the value.
         share: whether the scores leave a share to what is no source position.
-        signed: whether the scores are factors of either sign, and no distribution.
         without_gradient: weights that shift all energies of a row alike, which softmax does not see.
         arguments: of the layer under test, where its defaults would not show at these sizes.
         picture: what makes the mechanism visible in the pictures of all layers: arguments, and weights by name.
@@ -37,7 +36,6 @@ class Reference:
     max_length: int = 7
     context_dim: int | None = None
     share: bool = False
-    signed: bool = False
     without_gradient: tuple = ()
     arguments: dict = dataclasses.field(default_factory=dict)
     picture: tuple = ({}, {})
@@ -118,6 +116,12 @@ def merge(weights, heads, mask):
         if mask[:, i].any():
             merged[i] = sum(c @ W[n] for n, c in enumerate(contexts)) + b
     return merged
+
+
+def shares(factors):
+    """Scores of factors that may be negative: without their signs, divided by their sum."""
+    total = np.abs(factors).sum(-1, keepdims=True)
+    return np.divide(np.abs(factors), total, out=np.zeros_like(factors), where=total > 0)
 
 
 @dataclasses.dataclass

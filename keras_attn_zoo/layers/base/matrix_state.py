@@ -20,9 +20,9 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
     call whose scores are not asked for runs in chunks and holds no array of all pairs of positions, unless it has an
     `attention_mask`.
 
-    Scores: the factors of v_j, as `normalize` returns them. Steps whose state is to have a constant size know none:
-    they return scores `(batch, heads, 0)`. `prepare(max_length=..., return_attention_scores=True)` asks for them: the
-    state then has a column for each position, as if its value were a vector of its own.
+    Scores: the factors of v_j without their signs, as shares of their sum. Steps whose state is to have a constant size
+    know none: they return scores `(batch, heads, 0)`. `prepare(max_length=..., return_attention_scores=True)` asks for
+    them: the state then has a column for each position, as if its value were a vector of its own.
 
     Dropout: none, as there are no weights to drop.
 
@@ -105,9 +105,10 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
     def attend(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Attend by weights, with the query in the memory, as it is in steps."""
+        """Attend by the factors of all values, with the query in the memory, as it is in steps."""
         query = ops.cast(query, self.compute_dtype)
-        return super().attend(query, {**memory, "query": query}, mask, training)
+        context, factors = super().attend(query, {**memory, "query": query}, mask, training)
+        return context, _shares(factors)
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Return the factors of the values, unmasked: products of queries and keys, times what decays between them."""
@@ -167,6 +168,29 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
         """Return the factors of the values; in a step those that were asked for."""
         return memory["factors"] if "index" in memory else super().ahead(query, memory, positions)
+
+    def attend_once(
+        self,
+        query: Tensor,
+        memory: TensorTree,
+        mask: Tensor | None,
+        state: TensorTree,
+        noise: TensorTree | None = None,
+        positions: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, TensorTree]:
+        """Run a step on what `observe` returned; see `AttentionLayer.attend_once`."""
+        context, factors, state = super().attend_once(query, memory, mask, state, noise, positions)
+        return context, _shares(factors), state
+
+
+def divided(x: Tensor, total: Tensor) -> Tensor:
+    """Return x divided by a total of at least 0; x itself where that is 0."""
+    return x / ops.where(total > 0, total, 1.0)
+
+
+def _shares(factors):
+    factors = ops.abs(factors)
+    return divided(factors, ops.sum(factors, axis=-1, keepdims=True))
 
 
 def _positions_of(x):

@@ -1,6 +1,6 @@
 import numpy as np
 
-from tests.layers.equations import HEADED, merge, project
+from tests.layers.equations import HEADED, merge, project, shares
 
 
 def swish(x):
@@ -17,16 +17,16 @@ def turned(x, position):
 def retention(weights, query, key, value, mask, real):
     heads = len(mask)
     d_k = weights["query/kernel"].shape[2]
-    scores, contexts = np.zeros(mask.shape), []
+    factors, contexts = np.zeros(mask.shape), []
     for n in range(heads):
         q = [turned(x, i) for i, x in enumerate(project(weights, "query", query, n))]
         k = [turned(x, j) for j, x in enumerate(project(weights, "key", key, n))]
         for i, j in np.argwhere(mask[n]):
-            scores[n, i, j] = q[i] @ k[j] / np.sqrt(d_k) * (1 - 2.0 ** (-5 - n)) ** abs(i - j)
-        y = scores[n] @ project(weights, "value", value, n)
+            factors[n, i, j] = q[i] @ k[j] / np.sqrt(d_k) * (1 - 2.0 ** (-5 - n)) ** abs(i - j)
+        y = factors[n] @ project(weights, "value", value, n)
         y = (y - y.mean(-1, keepdims=True)) / np.sqrt(y.var(-1, keepdims=True) + 1e-6)
         contexts.append(y * swish(project(weights, "gate", query, n)))
-    return merge(weights, np.stack(contexts, axis=1), mask), scores
+    return merge(weights, np.stack(contexts, axis=1), mask), shares(factors)
 
 
-REFERENCES = {"retention": HEADED(retention, width=8, signed=True)}
+REFERENCES = {"retention": HEADED(retention, width=8)}
