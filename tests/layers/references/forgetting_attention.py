@@ -12,4 +12,4 @@ def forgetting(weights, query, key, value, mask, real):
     return dot_product(weights, query, key, value, mask, real, after=after)
 
 
-REFERENCES = {"forgetting": HEADED(forgetting, without_gradient=("key/bias",))}
+REFERENCES = {"forgetting": HEADED(forgetting, without_gradient=("key/bias",), picture=({}, {"query/kernel": 0.0}))}

@@ -8,6 +8,12 @@ def sliding_window(weights, query, key, value, mask, real, window=2, sinks=1):
     return dot_product(weights, query, key, value, mask & np.array(near, dtype=bool), real)
 
 
+NEARBY = {"window": 2, "sinks": 1}
 REFERENCES = {
-    "sliding_window": HEADED(sliding_window, without_gradient=("key/bias",), arguments={"window": 2, "sinks": 1})
+    "sliding_window": HEADED(
+        sliding_window,
+        without_gradient=("key/bias",),
+        arguments=NEARBY,
+        picture=(NEARBY, {"query/kernel": 0.0}),
+    )
 }
