@@ -5,6 +5,7 @@ from keras_attn_zoo.layers.average_attention import AverageAttention
 from keras_attn_zoo.layers.bahdanau_attention import BahdanauAttention
 from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.coverage_attention import CoverageAttention
+from keras_attn_zoo.layers.dense_synthesizer_attention import DenseSynthesizerAttention
 from keras_attn_zoo.layers.energy_accumulation_attention import EnergyAccumulationAttention
 from keras_attn_zoo.layers.expanded_key_value_attention import ExpandedKeyValueAttention
 from keras_attn_zoo.layers.forgetting_attention import ForgettingAttention
@@ -32,6 +33,7 @@ __all__ = [
     "AverageAttention",
     "BahdanauAttention",
     "CoverageAttention",
+    "DenseSynthesizerAttention",
     "EnergyAccumulationAttention",
     "ExpandedKeyValueAttention",
     "ForgettingAttention",
