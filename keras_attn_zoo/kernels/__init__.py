@@ -20,6 +20,7 @@ from keras_attn_zoo.kernels.portable.linear_maps import (
 from keras_attn_zoo.kernels.portable.loops import at_most, first, scan, write
 from keras_attn_zoo.kernels.portable.masks import (
     EXCLUDED,
+    attending_rows,
     combine_masks,
     equal_weights,
     masked_softmax,
@@ -41,6 +42,7 @@ __all__ = [
     "PreparedWeight",
     "adam",
     "at_most",
+    "attending_rows",
     "chunk_sizes",
     "combine_masks",
     "dropout",

@@ -1,12 +1,11 @@
 """Average attention: the mean of all positions so far, a feed-forward network and a gate."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
-from keras_attn_zoo.kernels import combine_masks, equal_weights, padding_masks, without_padding
+from keras_attn_zoo.kernels import attending_rows, combine_masks, equal_weights
 from keras_attn_zoo.layers.base.checks import check_positive, check_rate
 from keras_attn_zoo.layers.base.dense import Dense
 from keras_attn_zoo.layers.base.dropout import Dropout
@@ -85,6 +84,7 @@ class AverageAttention(SelfAttentionSteps):
 
     softmax_alone = "its weights are equal, without energies"
     attends_to = "itself"
+    always_causal = True
     by_position = True
 
     def __init__(
@@ -131,39 +131,15 @@ class AverageAttention(SelfAttentionSteps):
             self.gate = dense(2 * width, 2 * width, "gate", "sigmoid")
         self.built = True
 
-    def run(
-        self,
-        query: Tensor,
-        value: Tensor | None,
-        key: Tensor | None,
-        masks: Sequence[Tensor | None],
-        return_attention_scores: bool,
-        training: bool | None,
-        use_causal_mask: bool,
-        **prepared: Tensor | None,
-    ) -> Tensor | tuple[Tensor, Tensor]:
-        """Average up to every position: a cumulative sum, which takes no weights and, as a rule, no mask."""
-        query_mask, value_mask, attention_mask = padding_masks(query, value, *masks)
-        if query.shape[1] == 0 or attention_mask is not None or return_attention_scores:
-            return super().run(query, value, key, masks, return_attention_scores, training, True, **prepared)
-        query = without_padding(query, query_mask)
-        length = ops.shape(query)[1]
-        y = ops.cast(query, self.compute_dtype)
-        some: Tensor = True
+    def attend_in_chunks(
+        self, query: Tensor, memory: TensorTree, query_mask: Tensor | None, causal: bool, training: bool | None = None
+    ) -> Tensor:
+        """Average up to every position: a cumulative sum, which takes no weights."""
         # In float32: half precision has too few digits for a sum over many positions.
-        terms = ops.cast(query, "float32")
-        if value_mask is not None:
-            real = ops.cast(value_mask, "bool")
-            count = ops.cumsum(ops.cast(real, "float32"), axis=1)[..., None]
-            mean = ops.cumsum(without_padding(terms, real), axis=1) / ops.maximum(count, 1.0)
-            some = count > 0
-            if query_mask is not None:
-                some = ops.logical_and(some, ops.cast(query_mask, "bool")[..., None])
-        else:
-            # The usual case in training: no mask leaves anything out.
-            mean = ops.cumsum(terms, axis=1) / ops.cast(ops.arange(1, length + 1), "float32")[:, None]
-        context = self._refine(y, ops.cast(mean, self.compute_dtype), training)
-        return ops.where(some, context, 0.0)
+        count = ops.cumsum(ops.cast(memory["mask"], "float32"), axis=1)[..., None]
+        mean = ops.cumsum(ops.cast(memory["value"], "float32"), axis=1) / ops.maximum(count, 1.0)
+        context = self._refine(ops.cast(query, self.compute_dtype), ops.cast(mean, self.compute_dtype), training)
+        return ops.where(attending_rows(query_mask, memory["mask"], causal)[:, 0], context, 0.0)
 
     def attend(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None

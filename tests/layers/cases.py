@@ -70,6 +70,12 @@ class Case:
         return self.cross and entry.cost.state.split(";")[0] == "none"
 
     @property
+    def asking_for_scores(self):
+        """What `prepare` of steps is told so that they return scores, if they do not by themselves."""
+        name = "return_attention_scores"
+        return {name: True} if name in inspect.signature(ATTENTIONS[self.name].layer.prepare).parameters else {}
+
+    @property
     def target(self):
         return 3 if self.cross else 5
 

@@ -138,6 +138,12 @@ def merge(weights, heads, mask):
     return merged
 
 
+def shares(factors):
+    """Scores of factors that may be negative: without their signs, divided by their sum."""
+    total = np.abs(factors).sum(-1, keepdims=True)
+    return np.divide(np.abs(factors), total, out=np.zeros_like(factors), where=total > 0)
+
+
 @dataclasses.dataclass
 class Past:
     """What the positions before have left: scores and energies by head and position, contexts by position and head."""

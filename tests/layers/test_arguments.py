@@ -8,13 +8,17 @@ from keras_attn_zoo.layers import (
     DifferentialAttention,
     EnergyAccumulationAttention,
     ExpandedKeyValueAttention,
+    GatedDeltaAttention,
     GaussianAttention,
     InitialAttention,
     LatentAlignmentHead,
+    LinearAttention,
     LuongAttention,
     MultiHeadAttention,
     RandomSynthesizerAttention,
     RecurrentAttention,
+    RetentionAttention,
+    SlidingWindowAttention,
     WeightSubtractionAttention,
 )
 
@@ -56,6 +60,16 @@ REFUSED = {
         ({"variant": 5}, "`variant` must be one of 1, 2, 3, 4. Received: variant=5"),
         ({"variant": "1"}, "`variant` must be one of 1, 2, 3, 4. Received: variant='1'"),
         ({"variant": True}, "`variant` must be one of"),
+    ],
+    **{
+        layer: [({"dropout": 0.1}, "`dropout` drops weights, of which its state has none.* Received: dropout=0.1")]
+        for layer in (LinearAttention, GatedDeltaAttention)
+    },
+    RetentionAttention: [({"key_dim": 5}, "`key_dim` must be even, .* Received: key_dim=5")],
+    SlidingWindowAttention: [
+        ({"window": 0}, "`window` must be a positive integer. Received: window=0"),
+        ({"sinks": -1}, "`sinks` must be an integer of at least 0. Received: sinks=-1"),
+        ({"sinks": 1.5}, "`sinks` must be an integer of at least 0. Received: sinks=1.5"),
     ],
     GaussianAttention: [
         ({"sigma": -1.0}, "`sigma` must be a positive number. Received: sigma=-1.0"),

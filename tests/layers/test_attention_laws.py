@@ -193,7 +193,12 @@ def test_step(case, policy):
         value_mask = np.pad(case.masks["value_mask"], ((0, 0), (0, 2)))
         step = compiled(lambda query, order, memory: step_through(layer, query, order, memory))
     else:
-        step = compiled(lambda query, order: step_through(layer, query, order, layer.prepare(max_length=7)))
+
+        def step(query, order):
+            memory = layer.prepare(max_length=7, **case.asking_for_scores)
+            return step_through(layer, query, order, memory)
+
+        step = compiled(step)
 
     # Different sentences; then two hypotheses of one; then a row of padding, such as fills up a batch.
     for rows, order, real in (([0, 1], [0, 1], True), ([1, 1], [1, 0], True), ([1, 1], [0, 1], False)):
@@ -279,8 +284,8 @@ def step_through(layer, query, order, memory):
 @every_base
 def test_weights_do_not_start_equal(case):
     """One initialiser for two kernels of a shape would draw the same numbers twice."""
-    layer = get_attention(case.name, 11, 1, 11, case.place)
-    shape = (None, None, 11)
+    layer = get_attention(case.name, 12, 1, 12, case.place)
+    shape = (None, None, 12)
     layer.build(shape, shape) if case.cross else layer.build(shape)
     kernels = [w for w in (ops.convert_to_numpy(w.value) for w in layer.weights) if np.ptp(w) > 0]
     for a, b in itertools.combinations(kernels, 2):

@@ -178,8 +178,8 @@ def test_dropout_drops_whole_weights():
 @pytest.mark.one_backend
 @pytest.mark.parametrize("name", [name for name, entry in ATTENTIONS.items() if "decoder" in entry.places])
 def test_steps_of_self_attention_need_a_length_and_a_batch(name):
-    layer = get_attention(name, 6, num_heads=2, place="decoder")
-    layer.build((None, None, 6))
+    layer = get_attention(name, 8, num_heads=2, place="decoder")
+    layer.build((None, None, 8))
     with pytest.raises(ValueError, match=f"{type(layer).__name__}: steps of self-attention need `max_length`"):
         layer.prepare()
     with pytest.raises(ValueError, match=f"{type(layer).__name__}: steps of self-attention need `batch_size`"):

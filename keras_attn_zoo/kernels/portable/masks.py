@@ -57,6 +57,25 @@ def combine_masks(
     return mask
 
 
+def attending_rows(query_mask: Tensor | None, value_mask: Tensor, causal: bool = False) -> Tensor:
+    """Return which target positions have anything to attend to: the rows of `combine_masks` that are not empty.
+
+    Args:
+        query_mask, value_mask, causal: see `combine_masks`.
+
+    Returns:
+        bool `(batch, 1, target, 1)`; the target may be 1 if all positions are alike.
+
+    Example:
+        >>> attending_rows(None, [[False, True]], causal=True)[0, 0]  # [[False], [True]]
+    """
+    real = ops.cast(value_mask, "bool")
+    rows = ops.cumsum(ops.cast(real, "int32"), axis=1) > 0 if causal else ops.any(real, axis=1, keepdims=True)
+    if query_mask is not None:
+        rows = ops.logical_and(rows, ops.cast(query_mask, "bool"))
+    return rows[:, None, :, None]
+
+
 def padding_masks(
     query: Tensor,
     value: Tensor | None,

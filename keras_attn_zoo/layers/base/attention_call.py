@@ -19,15 +19,18 @@ _MASKS = ("query_mask", "value_mask", "key_mask", "attention_mask")
 class AttentionCall(Rematerialized):
     """Base class of `AttentionLayer`, which has the mechanism: from the arguments of a call to its body.
 
-    `num_heads`, `attends_to`, `prepare`, `attend` and `attend_without_weights` are those of `AttentionLayer`.
+    `num_heads`, `attends_to`, `prepare`, `attend` and the `attend_` methods are those of `AttentionLayer`.
     """
 
     # How near a source position must be to the target position, as in Keras' layer; None for any.
     sliding_window: int | None = None
+    # Whether no position attends to later ones, whatever `use_causal_mask` says.
+    always_causal = False
     num_heads: int
     attends_to: str
     prepare: Callable[..., Any]
     attend: Callable[..., Any]
+    attend_in_chunks: Callable[..., Any]
     attend_without_weights: Callable[..., Any]
 
     def __call__(
@@ -90,13 +93,17 @@ class AttentionCall(Rematerialized):
             context, scores = empty_result(query, source, self.num_heads, width, self.compute_dtype)
         else:
             query_mask, value_mask, attention_mask = padding_masks(query, value, *masks)
-            window = self.sliding_window
-            mask = combine_masks(query_mask, value_mask, attention_mask, use_causal_mask, *lengths, window)
+            window, causal = self.sliding_window, use_causal_mask or self.always_causal
             memory = self.prepare(source, key=key, value_mask=value_mask, **prepared)
             query = without_padding(query, query_mask)
+            if not return_attention_scores and attention_mask is window is None:
+                context = self.attend_in_chunks(query, memory, query_mask, causal, training)
+                if context is not None:
+                    return context
+            mask = combine_masks(query_mask, value_mask, attention_mask, causal, *lengths, window)
             if not return_attention_scores:
-                causal = use_causal_mask and query_mask is value_mask is attention_mask is window is None
-                context = self.attend_without_weights(query, memory, mask, causal, training)
+                alone = causal and query_mask is value_mask is attention_mask is window is None
+                context = self.attend_without_weights(query, memory, mask, alone, training)
                 if context is not None:
                     return context
             context, scores = self.attend(query, memory, mask, training=training)

@@ -269,6 +269,16 @@ class AttentionLayer(AttentionCall):
         weights, _ = self.advance(at, memory, mask, state)
         return expand_to_positions(query, self.weigh(weights, memory, mask, training), weights)
 
+    def attend_in_chunks(
+        self, query: Tensor, memory: TensorTree, query_mask: Tensor | None, causal: bool, training: bool | None = None
+    ) -> Tensor | None:
+        """Return the context if it can be had without an array of all pairs of positions; by default, None.
+
+        It is asked for where no scores are, and nothing is masked but padding and, if `causal`, later positions. The
+        padding of the source is in the memory.
+        """
+        return None
+
     def attend_without_weights(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, causal: bool, training: bool | None = None
     ) -> Tensor | None:
