@@ -255,7 +255,7 @@ class Translator(
         self, inputs: dict[str, Tensor], training: bool | None = None, mask: None = None, attention: bool = True
     ) -> dict[str, Tensor]:
         """Return "logits" `(batch, target, vocabulary)` and, if `attention`, "attention_scores" for a dict of ids."""
-        hidden = self.backbone(inputs, training=training, attention=attention)
+        hidden = self.backbone(_without_links(inputs), training=training, attention=attention)
         scores = {"attention_scores": hidden["attention_scores"]} if attention else {}
         return {"logits": self.backbone.logits(hidden), **scores}
 
@@ -286,8 +286,7 @@ class Translator(
             return super().batch_sums(x, y, weights, label_smoothing, training)
         if not self.guided_alignment:
             raise UserError("x has links, but no weight for them: compile with guided_alignment, or leave them out.")
-        ids = {name: value for name, value in x.items() if name != "links"}
-        losses, scores = self._losses_and_scores(ids, y, label_smoothing, training, attention=True)
+        losses, scores = self._losses_and_scores(x, y, label_smoothing, training, attention=True)
         of_links = ops.sum(alignment_losses(scores, x["links"]) * weights)
         return {**weighted_sums(*losses, weights), "alignment_loss": of_links}
 
@@ -298,7 +297,7 @@ class Translator(
         if self.backbone.latent_head is None:
             found = self(x, training=training, attention=attention)
             return token_losses(found["logits"], y, label_smoothing), found.get("attention_scores")
-        found = self.backbone(x, training=training)
+        found = self.backbone(_without_links(x), training=training)
         scored = self.backbone.score_targets(found, y, training)
         return mixture_losses(scored, y, label_smoothing), found["attention_scores"]
 
@@ -444,3 +443,8 @@ class Translator(
             "decoder_padding_mask": until_stop(token_ids, inputs["decoder_padding_mask"], stop_token_ids),
             **{name: x for name, x in found.items() if name == "certain"},
         }
+
+
+def _without_links(inputs):
+    """The inputs of a body among those of a training step, which Keras hands to `call` to see what is not built."""
+    return {name: x for name, x in inputs.items() if name != "links"}

@@ -83,7 +83,7 @@ def test_every_setting_refuses_what_it_cannot_be(part, name):
     assert setting.help
     # A mechanism may have any name until a layer is made of it, a file and a system any at all.
     typed = [text for text in HUGE if not (isinstance(setting, Whole) and setting.least < 0 and text == "-1")]
-    if name in ("word_vectors_source", "word_vectors_target", "initial_model", "name"):
+    if name in ("word_vectors_source", "word_vectors_target", "initial_model", "guided_links", "name"):
         typed = ["", " ", "x" * 5000, "\x1b[31m"]
     elif name.endswith("_attention"):
         typed = [text for text in typed if not text.isidentifier()]
