@@ -59,6 +59,7 @@ BAD_GRIDS = (
     *("dropout=[0.1,0.3]", "num_heads=0,1", "epochs=1,2,nan", "budget=1steps,5apples", "hidden_dim=8,1e12"),
     *("cross_attention=bahdanau,nonsense", "cross_attention.nonsense=1,2", "dropout=" + "0.1," * 3000),
 )
+BAD_SETTINGS = ("activation=swiglue", "norm=", "encoder_positions=rotation", "cross_attention.num_key_value_heads=[2]")
 BAD_BUDGETS = (
     *("40000", "steps", "5apples", "5weeks", "5 s", "-5steps", "0steps", "0.5steps", "1e9h", "nanh", "5Mh", "Mtokens"),
     *("5steps 5min", "5steps,5min", "1:30h", "none", "9" * 40 + "tokens", "\u0665steps"),
@@ -212,7 +213,9 @@ def _bad_value(path, action, rng):
     if action.nargs == 0:
         return "a flag with a value", rng.choice(("1", "", "yes")), "refuse", None
     if dest == "set":
-        value = rng.choice(("", "=", "=1", "epochs", "epochs==1", "no_such=1", "epochs=", "\udcff=1", "a" * 9999))
+        value = rng.choice(
+            ("", "=", "=1", "epochs", "epochs==1", "no_such=1", "epochs=", "\udcff=1", "a" * 9999, *BAD_SETTINGS)
+        )
         return "a setting", value, "refuse", None
     if dest in FREE_TEXT and not (dest == "target" and not text):
         value = rng.choice(("", " ", "\udcff", "x " * 5000, "two\nlines", "\x00".replace("\x00", "\x1b[2J"), "𝔘" * 50))
