@@ -53,7 +53,8 @@ class AttentionLayer(AttentionCall):
 
     Self-attention: `value` is left out, and `value_mask` defaults to
     `query_mask`. Its steps are causal and begin with a maximum length and a
-    batch size; its scores in a step are `(batch, heads, max_length)`::
+    batch size; its scores in a step are `(batch, heads, max_length)`, unless its state has a constant size (see
+    `MatrixStateAttention`)::
 
         memory = layer.prepare(max_length=100)
         state = layer.initial_state(memory, batch_size=8)
