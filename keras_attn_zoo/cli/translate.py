@@ -170,7 +170,7 @@ def _refuse_names(sentences):
 
 def _translate_window(translate, window, before, options, append, show):
     """Translate the lines after the first `before` ones, and write their translations."""
-    from keras_attn_zoo.translators.preprocessor import SentenceTooLong
+    from keras_attn_zoo.data.checked_text import SentenceTooLong
 
     # Empty lines stay empty, so that input and output correspond line by line.
     numbers = [i for i, sentence in enumerate(window) if sentence.strip()]

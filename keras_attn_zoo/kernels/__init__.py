@@ -17,7 +17,7 @@ from keras_attn_zoo.kernels.portable.linear_maps import (
     preparation,
     weighted_sum,
 )
-from keras_attn_zoo.kernels.portable.loops import at_most, first, scan, write
+from keras_attn_zoo.kernels.portable.loops import at_most, first, known_index, recurrent_layer, scan, write
 from keras_attn_zoo.kernels.portable.masks import (
     EXCLUDED,
     combine_masks,
@@ -56,6 +56,7 @@ __all__ = [
     "is_largest",
     "is_repeating",
     "is_replica",
+    "known_index",
     "linear",
     "log_normalizer",
     "masked_softmax",
@@ -68,6 +69,7 @@ __all__ = [
     "preparation",
     "processor_name",
     "recomputed",
+    "recurrent_layer",
     "rows",
     "scan",
     "smoothed",

@@ -96,7 +96,7 @@ class GaussianAttention(PositionAttention):
 
     def position_energies(self, length: int | Tensor) -> Tensor:
         """Return a constant per length."""
-        positions = ops.arange(length)
+        positions = ops.arange(length, dtype="int32")
         return self._energies(positions[None] - positions[:, None])
 
     def prepare(

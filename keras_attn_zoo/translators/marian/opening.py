@@ -11,14 +11,8 @@ from keras_attn_zoo.presets.loading_without_drawing import without_drawing
 from keras_attn_zoo.presets.preset_reading import has_file, preset_json
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import read_bytes, shown
-from keras_attn_zoo.translators.marian.added_tokens import (
-    END,
-    PAD,
-    UNKNOWN,
-    add_to,
-    read_added_tokens,
-    tokenizer_settings,
-)
+from keras_attn_zoo.data.marian_pieces import END, PAD, UNKNOWN
+from keras_attn_zoo.translators.marian.added_tokens import add_to, read_added_tokens, tokenizer_settings
 from keras_attn_zoo.translators.marian.checkpoint import Checkpoint, checkpoint_file
 from keras_attn_zoo.translators.marian.fields import CONFIG, GENERATION, TOKENIZER, check_fields
 from keras_attn_zoo.translators.marian.generation import SPECIAL, Generation
