@@ -91,7 +91,10 @@ FORMS: dict[str, tuple[Form, ...]] = {
     "scan": (Form(is_tensorflow, "tensorflow_forms:scan", needed=True), Form(is_jax_on_cpu, "jax_cpu:scan")),
     "recurrent_layer": (Form(is_exported_by_torch, "torch_forms:recurrent_layer", needed=True),),
     "known_index": (Form(is_exported_by_torch, "torch_forms:known_index", needed=True),),
-    "write": (Form(is_tensorflow, "tensorflow_forms:write", needed=True),),
+    "write": (
+        Form(is_exported_by_torch, "torch_forms:write", needed=True),
+        Form(is_tensorflow, "tensorflow_forms:write", needed=True),
+    ),
     "first": (Form(is_jax, "jax_forms:first", needed=True),),
     "rows": (Form(is_tensorflow, "tensorflow_forms:rows", needed=True),),
     "at_most": (Form(is_tensorflow, "tensorflow_forms:at_most", needed=True),),

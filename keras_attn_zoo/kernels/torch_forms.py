@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import keras
+from keras import ops
 
 from keras_attn_zoo.kernels.forms import plain
 from keras_attn_zoo.kernels.portable import noise
@@ -55,6 +56,12 @@ def _in_order_of_onnx(x):
     import torch
 
     return torch.cat([write, read, keep, candidate], -1)
+
+
+def write(array: Tensor, update: Tensor, index: int | Tensor, axis: int) -> Tensor:
+    """Return `array` with `update` written at an index, by a choice: ONNX scatters by int64 alone."""
+    places = ops.arange(array.shape[axis], dtype="int32") == index
+    return ops.where(ops.reshape(places, [-1 if i == axis else 1 for i in range(array.ndim)]), update, array)
 
 
 def known_index(index: Tensor) -> Tensor:

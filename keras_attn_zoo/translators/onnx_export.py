@@ -1,0 +1,242 @@
+"""A translator as ONNX: the two programs of its search, its tokenizers, and a description of all of it."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops, tree
+
+from keras_attn_zoo.data.marian_pieces import MarianPieces
+from keras_attn_zoo.decoding import PooledBeamSearch
+from keras_attn_zoo.support.checksums import write_checksums
+from keras_attn_zoo.support.errors import UserError, choice
+from keras_attn_zoo.support.extras import require
+from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, shown, write_json
+from keras_attn_zoo.translators.onnx_graphs import SearchPrograms, next_name
+from keras_attn_zoo.translators.preprocessor import check_exported
+from keras_attn_zoo.translators.search import settings_of, suppressed_logits
+
+PRECISIONS = ("float32", "int8")
+# The largest difference from Keras, of log-probabilities and of attention, in float32.
+_TOLERANCE = 1e-3
+
+
+def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32") -> None:
+    """Write a translator, of any body and attention, as ONNX.
+
+    Use it to serve translations without Keras: `keras_attn_zoo.onnx.ONNXTranslator` finds them by onnxruntime,
+    SentencePiece and NumPy, and any other runtime by these files:
+
+    - `encoder.onnx`: from source ids and their mask to memory and state before the first position;
+    - `step.onnx`: from the last tokens, the hypotheses that they continue, memory and state to log-probabilities,
+      attention and the next state; see `SearchPrograms.step`;
+    - `translator.json`: names, shapes and types of these, settings of the search, special ids, lengths, tokenizers;
+    - the files of the tokenizers, and `checksums.json`.
+
+    Numbers of sentences and beams, and lengths, are open. What is written is checked by `onnx.checker` and computes
+    what Keras does; otherwise nothing is left.
+
+    Args:
+        translator: a `Translator` with its preprocessor.
+        folder: where to write; there must not be anything yet.
+        precision: "float32", or "int8" for the matrices of products in int8 by onnxruntime: a quarter of the size.
+
+    Raises:
+        UserError: another backend than PyTorch; a package of the extra `onnx` is missing; no preprocessor; a search
+            that is no beam search; a body that does not compute in float32, or that PyTorch cannot export; the folder
+            exists, or cannot be written; an unknown precision.
+
+    Example:
+        >>> export_to_onnx(translator, "exported")  # doctest: +SKIP
+    """
+    if precision not in PRECISIONS:
+        raise UserError(f"unknown precision {precision!r} of an export: {choice(precision, PRECISIONS)}")
+    if keras.config.backend() != "torch":
+        raise UserError("ONNX is written by PyTorch alone: run the export with --backend torch.")
+    require("onnx", "onnxruntime", "onnxscript", user="an export to ONNX", extra="onnx")
+    check_exported(translator.preprocessor)
+    settings = settings_of(translator.sampler, translator.search_top_k)
+    if settings is None:
+        name = type(translator.sampler).__name__
+        raise UserError(f"a {name} cannot be exported: compile the translator with a beam search first.")
+    if (dtype := keras.dtype_policies.get(translator.backbone.dtype_policy).compute_dtype) != "float32":
+        raise UserError(f"the translator computes in {dtype}, and ONNX is written in float32: load it in float32.")
+    if kind_of(folder) is not None:
+        raise UserError(f"{shown(folder)} already exists: choose another folder, or remove it.")
+    from keras_attn_zoo.onnx.description import DESCRIPTION, ENCODER, STEP
+    from keras_attn_zoo.onnx.onnx_translator import ONNXTranslator
+
+    preprocessor = translator.preprocessor
+    renormalize = getattr(translator.sampler, "renormalize", True)
+    programs = SearchPrograms(
+        translator.backbone, preprocessor.decoder_sequence_length, settings.pop("search_top_k"), renormalize
+    )
+    if isinstance(translator.sampler, PooledBeamSearch):
+        # The step does it.
+        del settings["pooled"]["renormalize"]
+    with atomic_path(folder) as aside:
+        aside.mkdir()
+        _write_programs(programs, aside / ENCODER, aside / STEP)
+        tokenizers = {
+            "source": _write_tokenizer(preprocessor.source_tokenizer, aside, "source"),
+            "target": _write_tokenizer(preprocessor.tokenizer, aside, "target"),
+        }
+        write_json(
+            aside / DESCRIPTION, {**_description(translator, programs), "search": settings, "tokenizers": tokenizers}
+        )
+        _seal(aside)
+        difference = largest_difference(translator, ONNXTranslator(aside), programs)
+        if not difference < _TOLERANCE:
+            raise UserError(
+                f"what was exported differs from Keras by {difference:.2g}, which is a mistake of this version of "
+                "PyTorch or onnxruntime: install others."
+            )
+        if precision == "int8":
+            for name in (ENCODER, STEP):
+                _quantize(aside / name)
+            _seal(aside)
+
+
+def _write_programs(programs, encoder, step):
+    import onnx
+
+    try:
+        programs.write(encoder, step)
+        for path in (encoder, step):
+            onnx.checker.check_model(str(path), full_check=True)
+    except UserError:
+        raise
+    except OSError:
+        raise
+    except Exception as error:
+        # PyTorch's exporter may raise anything, with reports of many lines.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        raise UserError(f"PyTorch cannot export this translator: {reason}.") from error
+
+
+def _description(translator, programs):
+    """What a runtime needs to know, apart from the search and the tokenizers."""
+    from keras_attn_zoo import __version__
+    from keras_attn_zoo.onnx.description import ENCODER, FORMAT, STEP
+
+    def described(leaf, **more):
+        return {"name": leaf.name, "shape": leaf.shape(), "dtype": leaf.dtype, **more}
+
+    preprocessor = translator.preprocessor
+    return {
+        "format": FORMAT,
+        "keras_attn_zoo": __version__,
+        "encoder": {
+            "file": ENCODER,
+            "inputs": [
+                {"name": "encoder_token_ids", "shape": ["batch", "source"], "dtype": "int32"},
+                {"name": "encoder_padding_mask", "shape": ["batch", "source"], "dtype": "bool"},
+            ],
+        },
+        "step": {
+            "file": STEP,
+            "inputs": [
+                {"name": "token_ids", "shape": ["batch", "beams"], "dtype": "int32"},
+                {"name": "parents", "shape": ["batch", "beams"], "dtype": "int32"},
+            ],
+            "outputs": [
+                {
+                    "name": "log_probs",
+                    "shape": ["batch", "beams", translator.backbone.target_vocabulary_size],
+                    "dtype": "float32",
+                },
+                {
+                    "name": "attention",
+                    "shape": ["batch", "beams", translator.backbone.attention_heads, "source"],
+                    "dtype": "float32",
+                },
+            ],
+        },
+        "memory": [described(leaf, per=leaf.role) for leaf in programs.memory],
+        "state": [described(leaf, next=next_name(leaf)) for leaf in programs.state],
+        "lengths": {
+            "source": preprocessor.encoder_sequence_length,
+            "target": preprocessor.decoder_sequence_length,
+        },
+        "truncation": dataclasses.asdict(preprocessor.truncation),
+        "target": {
+            "start": preprocessor.tokenizer.start_token_id,
+            "end": preprocessor.tokenizer.end_token_id,
+            "pad": preprocessor.tokenizer.pad_token_id,
+        },
+    }
+
+
+def _write_tokenizer(tokenizer, folder, side):
+    """Write the files of a tokenizer; return what a runtime needs to know of it."""
+    known = {"model": f"{side}.spm"}
+    (folder / known["model"]).write_bytes(tokenizer.proto)
+    if isinstance(tokenizer.subwords, MarianPieces):
+        known["vocabulary"] = f"{side}_vocabulary.json"
+        write_json(folder / known["vocabulary"], tokenizer.get_vocabulary())
+        added = [dataclasses.asdict(one) for one in tokenizer.added_tokens]
+        return {**known, "added_tokens": added, "clean_up_spaces": tokenizer.clean_up_spaces}
+    if tokenizer.truecaser is not None:
+        known["truecaser"] = f"{side}.truecase"
+        (folder / known["truecaser"]).write_bytes(tokenizer.truecaser.model_bytes)
+    return known
+
+
+def _seal(folder):
+    write_checksums(folder, [path.name for path in folder.iterdir() if path.name != "checksums.json"])
+
+
+def _quantize(path: Path) -> None:
+    """Replace a program by one whose products are of integers, rows being rounded as they come."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    quantize_dynamic(
+        path, path, op_types_to_quantize=["MatMul", "Gather"], per_channel=True, weight_type=QuantType.QInt8
+    )
+
+
+def largest_difference(translator: Any, exported: Any, programs: SearchPrograms) -> float:
+    """Return by how much log-probabilities or attention of an exported translator differ at most from Keras'.
+
+    Two sentences of different lengths are searched for a few steps with beams that change their places, as in a search.
+
+    Args:
+        translator: a `Translator`.
+        exported: the `ONNXTranslator` of what was written.
+        programs: what it was written from.
+    """
+    body, rng = translator.backbone, np.random.default_rng(0)
+    longest = min(translator.preprocessor.encoder_sequence_length, 7)
+    sources = [rng.integers(1, body.source_vocabulary_size, length).tolist() for length in (longest, 2)]
+    steps = exported.steps(sources)
+    ids = np.zeros(steps.mask.shape, "int32")
+    ids[steps.mask] = np.concatenate(sources)
+    expected = _steps_of_keras(programs, ids, steps.mask)
+    rows, difference = np.array([[0, 0], [1, 1]]), 0.0
+    for parents in ([[0, 1], [2, 3]], [[1, 1], [3, 2]], [[1, 0], [2, 2]])[: programs.length - 1]:
+        tokens = rng.integers(1, body.target_vocabulary_size, (2, 2)).astype("int32")
+        # At first, beams go on with rows of sentences.
+        found = steps(tokens, rows if steps.beams == 1 else np.array(parents))
+        pairs = zip(found, expected(tokens, np.array(parents)), strict=True)
+        difference = max(difference, *(float(np.abs(x - y).max()) for x, y in pairs))
+    return difference
+
+
+def _steps_of_keras(programs, ids, mask):
+    """What `ONNXSteps` are, for two beams, by the body itself."""
+    body = programs.body
+    trees = body.start_search(*map(ops.convert_to_tensor, (ids, mask)), programs.length, programs.top_k)
+    constants, *trees = trees
+    memory, state = tree.map_structure(lambda x: ops.repeat(x, 2, axis=0), trees)
+
+    def step(tokens, parents):
+        nonlocal state
+        state = tree.map_structure(lambda x: ops.take(x, parents.reshape(-1), axis=0), state)
+        logits, scores, state = body.search_step(ops.convert_to_tensor(tokens.reshape(-1)), memory, state, constants)
+        logits = suppressed_logits(body, logits, programs.renormalize)
+        found = (ops.log_softmax(logits) if programs.renormalize else logits), scores
+        return [np.reshape(ops.convert_to_numpy(x), (2, 2, *x.shape[1:])) for x in found]
+
+    return step
