@@ -53,9 +53,7 @@ def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32"
     """
     if precision not in PRECISIONS:
         raise UserError(f"unknown precision {precision!r} of an export: {choice(precision, PRECISIONS)}")
-    if keras.config.backend() != "torch":
-        raise UserError("ONNX is written by PyTorch alone: run the export with --backend torch.")
-    require("onnx", "onnxruntime", "onnxscript", user="an export to ONNX", extra="onnx")
+    check_onnx_export(folder)
     check_exported(translator.preprocessor)
     settings = settings_of(translator.sampler, translator.search_top_k)
     if settings is None:
@@ -63,8 +61,6 @@ def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32"
         raise UserError(f"a {name} cannot be exported: compile the translator with a beam search first.")
     if (dtype := keras.dtype_policies.get(translator.backbone.dtype_policy).compute_dtype) != "float32":
         raise UserError(f"the translator computes in {dtype}, and ONNX is written in float32: load it in float32.")
-    if kind_of(folder) is not None:
-        raise UserError(f"{shown(folder)} already exists: choose another folder, or remove it.")
     from keras_attn_zoo.onnx.description import DESCRIPTION, ENCODER, STEP
     from keras_attn_zoo.onnx.onnx_translator import ONNXTranslator
 
@@ -97,6 +93,22 @@ def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32"
             for name in (ENCODER, STEP):
                 _quantize(aside / name)
             _seal(aside)
+
+
+def check_onnx_export(folder: PathLike) -> None:
+    """Raise unless an export to ONNX can begin: under PyTorch, with its packages, and into a folder that is not there.
+
+    Raises:
+        UserError: see `export_to_onnx`.
+    """
+    if keras.config.backend() != "torch":
+        raise UserError(
+            "ONNX is written by PyTorch alone: pip install 'keras-attn-zoo[onnx,torch]', and run the export with "
+            "--backend torch."
+        )
+    require("onnx", "onnxruntime", "onnxscript", user="an export to ONNX", extra="onnx")
+    if kind_of(folder) is not None:
+        raise UserError(f"{shown(folder)} already exists: choose another folder, or remove it.")
 
 
 def _write_programs(programs, encoder, step):
