@@ -14,7 +14,7 @@ from keras_attn_zoo.support.checksums import write_checksums
 from keras_attn_zoo.support.errors import UserError, choice
 from keras_attn_zoo.support.extras import require
 from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, shown, write_json
-from keras_attn_zoo.translators.onnx_graphs import SearchPrograms, next_name
+from keras_attn_zoo.translators.onnx_graphs import SearchPrograms, next_name, silent
 from keras_attn_zoo.translators.preprocessor import check_exported
 from keras_attn_zoo.translators.search import settings_of, suppressed_logits
 
@@ -66,9 +66,8 @@ def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32"
 
     preprocessor = translator.preprocessor
     renormalize = getattr(translator.sampler, "renormalize", True)
-    programs = SearchPrograms(
-        translator.backbone, preprocessor.decoder_sequence_length, settings.pop("search_top_k"), renormalize
-    )
+    lengths = preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length
+    programs = SearchPrograms(translator.backbone, lengths, settings.pop("search_top_k"), renormalize)
     if isinstance(translator.sampler, PooledBeamSearch):
         # The step does it.
         del settings["pooled"]["renormalize"]
@@ -118,8 +117,6 @@ def _write_programs(programs, encoder, step):
         programs.write(encoder, step)
         for path in (encoder, step):
             onnx.checker.check_model(str(path), full_check=True)
-    except UserError:
-        raise
     except OSError:
         raise
     except Exception as error:
@@ -168,10 +165,7 @@ def _description(translator, programs):
         },
         "memory": [described(leaf, per=leaf.role) for leaf in programs.memory],
         "state": [described(leaf, next=next_name(leaf)) for leaf in programs.state],
-        "lengths": {
-            "source": preprocessor.encoder_sequence_length,
-            "target": preprocessor.decoder_sequence_length,
-        },
+        "lengths": dict(zip(("source", "target"), programs.lengths, strict=True)),
         "truncation": dataclasses.asdict(preprocessor.truncation),
         "target": {
             "start": preprocessor.tokenizer.start_token_id,
@@ -201,12 +195,23 @@ def _seal(folder):
 
 
 def _quantize(path: Path) -> None:
-    """Replace a program by one whose products are of integers, rows being rounded as they come."""
+    """Replace a program by one whose products with matrices are of integers; rows are rounded as they come."""
+    import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    quantize_dynamic(
-        path, path, op_types_to_quantize=["MatMul", "Gather"], per_channel=True, weight_type=QuantType.QInt8
-    )
+    # A scale for each column of a matrix; onnxruntime takes none for a vector.
+    graph = onnx.load(path).graph
+    matrices = {one.name for one in graph.initializer if len(one.dims) == 2}
+    others = [node.name for node in graph.node if node.op_type == "MatMul" and node.input[1] not in matrices]
+    with silent():
+        quantize_dynamic(
+            path,
+            path,
+            op_types_to_quantize=["MatMul", "Gather"],
+            nodes_to_exclude=others,
+            per_channel=True,
+            weight_type=QuantType.QInt8,
+        )
 
 
 def largest_difference(translator: Any, exported: Any, programs: SearchPrograms) -> float:
@@ -227,7 +232,7 @@ def largest_difference(translator: Any, exported: Any, programs: SearchPrograms)
     ids[steps.mask] = np.concatenate(sources)
     expected = _steps_of_keras(programs, ids, steps.mask)
     rows, difference = np.array([[0, 0], [1, 1]]), 0.0
-    for parents in ([[0, 1], [2, 3]], [[1, 1], [3, 2]], [[1, 0], [2, 2]])[: programs.length - 1]:
+    for parents in ([[0, 1], [2, 3]], [[1, 1], [3, 2]], [[1, 0], [2, 2]])[: programs.lengths[1] - 1]:
         tokens = rng.integers(1, body.target_vocabulary_size, (2, 2)).astype("int32")
         # At first, beams go on with rows of sentences.
         found = steps(tokens, rows if steps.beams == 1 else np.array(parents))
@@ -239,7 +244,7 @@ def largest_difference(translator: Any, exported: Any, programs: SearchPrograms)
 def _steps_of_keras(programs, ids, mask):
     """What `ONNXSteps` are, for two beams, by the body itself."""
     body = programs.body
-    trees = body.start_search(*map(ops.convert_to_tensor, (ids, mask)), programs.length, programs.top_k)
+    trees = body.start_search(*map(ops.convert_to_tensor, (ids, mask)), programs.lengths[1], programs.top_k)
     constants, *trees = trees
     memory, state = tree.map_structure(lambda x: ops.repeat(x, 2, axis=0), trees)
 

@@ -58,7 +58,7 @@ class SearchPrograms:
 
     Args:
         body: a body under PyTorch.
-        length: maximum tokens of a translation, start and end included.
+        lengths: maximum tokens of a sentence, and of a translation, start and end included.
         top_k: see `TranslationBackbone.start_search`.
         renormalize: whether probabilities sum to 1 without the body's `suppressed_tokens`.
 
@@ -66,12 +66,14 @@ class SearchPrograms:
         memory, state: the leaves that the step takes; the encoder returns them in this order.
     """
 
-    def __init__(self, body: TranslationBackbone, length: int, top_k: int | None, renormalize: bool) -> None:
-        self.body, self.length, self.top_k, self.renormalize = body, length, top_k, renormalize
+    def __init__(
+        self, body: TranslationBackbone, lengths: tuple[int, int], top_k: int | None, renormalize: bool
+    ) -> None:
+        self.body, self.lengths, self.top_k, self.renormalize = body, lengths, top_k, renormalize
         self._leaves = list(self._read_leaves())
         self.memory = [leaf for leaf in self._leaves if leaf.role in ("sentence", "hypothesis")]
         self.state = [leaf for leaf in self._leaves if leaf.role == "state"]
-        self._trees = self._start(_ones(2, 5), _ones(2, 5, dtype="bool"), length)
+        self._trees = self._start(_ones(2, 5), _ones(2, 5, dtype="bool"), lengths[1])
         values = zip(self._leaves, tree.flatten(self._trees), strict=True)
         self._constants = [value for leaf, value in values if leaf.role == "constant"]
 
@@ -99,7 +101,7 @@ class SearchPrograms:
 
     def encode(self, token_ids: Any, mask: Any) -> list[Any]:
         """Return memory and state before the first position, from source ids and their mask."""
-        found = zip(self._leaves, tree.flatten(self._start(token_ids, mask, self.length)), strict=True)
+        found = zip(self._leaves, tree.flatten(self._start(token_ids, mask, self.lengths[1])), strict=True)
         outputs: dict[str, Any] = {}
         for leaf, x in found:
             for axis in leaf.grown():
@@ -155,7 +157,8 @@ class SearchPrograms:
 
         # A number of positions, or of anything else, is open if the example has at least 2.
         sizes = {"batch": 2, "beams": 3, "source": 5, "rows": 7, "past": 4}
-        open_axes = {name: Dim(name, min=2, max=self.length - 1) if name == "past" else Dim(name) for name in sizes}
+        most = {"source": self.lengths[0], "past": self.lengths[1] - 1}
+        open_axes = {name: Dim(name, max=most.get(name)) for name in sizes}
 
         def example(axes, dtype):
             dims = {i: open_axes[axis] for i, axis in enumerate(axes) if isinstance(axis, str)}
@@ -190,7 +193,7 @@ def _write(function, path, examples, inputs, outputs):
             return tuple(function(*tensors))
 
     given, dims = (tuple([one[i] for one in x] if isinstance(x, list) else x[i] for x in examples) for i in range(2))
-    with torch.no_grad(), inference(), _silent():
+    with torch.no_grad(), inference(), silent():
         program = torch.export.export(Program(), given, dynamic_shapes=(dims,), strict=False)
         torch.onnx.export(
             program, dynamo=True, input_names=inputs, output_names=outputs, verbose=False, external_data=False
@@ -198,12 +201,16 @@ def _write(function, path, examples, inputs, outputs):
 
 
 @contextlib.contextmanager
-def _silent() -> Iterator[None]:
-    """Leave out what PyTorch says of packages that it has no use for here."""
-    logging.disable(logging.WARNING)
+def silent() -> Iterator[None]:
+    """Leave out what exporters say of what they have no use for here."""
+    loggers = [logging.getLogger(name) for name in (None, "torch.onnx", "onnx_ir", "onnxscript")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logging.disable(logging.NOTSET)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
