@@ -20,7 +20,9 @@ class ONNXSteps:
         beams: hypotheses of each so far.
     """
 
-    def __init__(self, encoder: Any, step: Any, description: dict[str, Any], token_ids: np.ndarray, mask: np.ndarray):
+    def __init__(
+        self, encoder: Any, step: Any, description: dict[str, Any], token_ids: np.ndarray, mask: np.ndarray
+    ) -> None:
         self.mask = mask
         self._step, self._memory, self._state = step, description["memory"], description["state"]
         inputs = {"encoder_token_ids": token_ids, "encoder_padding_mask": mask}

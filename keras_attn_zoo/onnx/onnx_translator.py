@@ -15,8 +15,8 @@ from keras_attn_zoo.data.marian_pieces import AddedToken, MarianPieces
 from keras_attn_zoo.data.subwords import LARGEST_MODEL, Subwords
 from keras_attn_zoo.data.truecasing import Truecaser
 from keras_attn_zoo.data.truncation import Truncation
-from keras_attn_zoo.onnx.beam_search import BeamSearch, PooledBeamSearch
 from keras_attn_zoo.onnx.description import ENCODER, STEP, read_description
+from keras_attn_zoo.onnx.numpy_beam_search import BeamSearch, PooledBeamSearch
 from keras_attn_zoo.onnx.onnx_steps import ONNXSteps
 from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS
 from keras_attn_zoo.support.errors import UserError, counted

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from keras import ops, tree
 
+import keras_attn_zoo
 from keras_attn_zoo.data.marian_pieces import MarianPieces
 from keras_attn_zoo.decoding import PooledBeamSearch
 from keras_attn_zoo.support.checksums import write_checksums
@@ -127,7 +128,6 @@ def _write_programs(programs, encoder, step):
 
 def _description(translator, programs):
     """What a runtime needs to know, apart from the search and the tokenizers."""
-    from keras_attn_zoo import __version__
     from keras_attn_zoo.onnx.description import ENCODER, FORMAT, STEP
 
     def described(leaf, **more):
@@ -136,7 +136,7 @@ def _description(translator, programs):
     preprocessor = translator.preprocessor
     return {
         "format": FORMAT,
-        "keras_attn_zoo": __version__,
+        "keras_attn_zoo": keras_attn_zoo.__version__,
         "encoder": {
             "file": ENCODER,
             "inputs": [
