@@ -48,7 +48,7 @@ class ONNXTranslator:
         folder = Path(folder)
         self.description = read_description(folder)
         self.source, self.target = (_subwords(folder, side, self.description) for side in ("source", "target"))
-        self._sessions = [_session(folder / name, threads) for name in (ENCODER, STEP)]
+        self._encoder, self._step = (_session(folder / name, threads) for name in (ENCODER, STEP))
 
     @property
     def search_settings(self) -> dict[str, Any]:
@@ -57,12 +57,34 @@ class ONNXTranslator:
 
     @overload
     def translate(
-        self, sentences: str, n_best: int = ..., attention: bool = ..., **options: Any
+        self,
+        sentences: str,
+        n_best: int = ...,
+        attention: bool = ...,
+        batch_size: int = ...,
+        max_length: int | None = ...,
+        beams: int | None = ...,
+        length_penalty: float | None = ...,
+        coverage_penalty: float | None = ...,
+        min_length: int | None = ...,
+        no_repeat_ngram: int | None = ...,
+        progress: Callable[[int], None] | None = ...,
     ) -> list[Hypothesis]: ...
 
     @overload
     def translate(
-        self, sentences: Sequence[str], n_best: int = ..., attention: bool = ..., **options: Any
+        self,
+        sentences: Sequence[str],
+        n_best: int = ...,
+        attention: bool = ...,
+        batch_size: int = ...,
+        max_length: int | None = ...,
+        beams: int | None = ...,
+        length_penalty: float | None = ...,
+        coverage_penalty: float | None = ...,
+        min_length: int | None = ...,
+        no_repeat_ngram: int | None = ...,
+        progress: Callable[[int], None] | None = ...,
     ) -> list[list[Hypothesis]]: ...
 
     def translate(
@@ -131,7 +153,7 @@ class ONNXTranslator:
         mask = np.arange(max(map(len, sources)))[None] < np.array([len(ids) for ids in sources])[:, None]
         token_ids = np.zeros(mask.shape, "int32")
         token_ids[mask] = np.concatenate(sources)
-        return ONNXSteps(*self._sessions, self.description, token_ids, mask)
+        return ONNXSteps(self._encoder, self._step, self.description, token_ids, mask)
 
     def _search(self, given, n_best, attention, max_length):
         """Return the search with some settings other than its own."""

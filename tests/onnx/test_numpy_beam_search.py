@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
-from keras_attn_zoo.onnx import numpy_beam_search
+from keras_attn_zoo.onnx import numpy_beam_search as in_numpy
 
 SENTENCES, LENGTH, VOCABULARY, SOURCE = 12, 9, 11, 4
 START, END = 2, 3
@@ -70,15 +70,13 @@ def by_keras(sampler, logits):
     ],
 )
 def test_translations_are_those_of_the_search_on_keras(logits, beams, pooled, options):
-    ours, theirs = (
-        (numpy_beam_search.PooledBeamSearch, PooledBeamSearch) if pooled else (numpy_beam_search.BeamSearch, BeamSearch)
-    )
+    ours, theirs = (in_numpy.PooledBeamSearch, PooledBeamSearch) if pooled else (in_numpy.BeamSearch, BeamSearch)
     found = ours(beams, end=END, limit=LENGTH, n_best=beams, attention=True, **options).search(
         TableSteps(logits), START
     )
     token_ids, scores, log_probs = by_keras(theirs(beams, **options), logits)
     for sentence, hypotheses in enumerate(found):
-        assert len(hypotheses) == (log_probs[sentence] > numpy_beam_search.IMPOSSIBLE / 2).sum()
+        assert len(hypotheses) == (log_probs[sentence] > in_numpy.IMPOSSIBLE / 2).sum()
         for one, ids, score, log_prob in zip(
             hypotheses, token_ids[sentence], scores[sentence], log_probs[sentence], strict=False
         ):
@@ -92,7 +90,7 @@ def test_translations_are_those_of_the_search_on_keras(logits, beams, pooled, op
 def test_fewer_translations_are_the_first_of_all(logits):
     options = {"length_penalty": 0.8, "end": END, "limit": LENGTH}
     every, best = (
-        numpy_beam_search.BeamSearch(5, n_best=n_best, **options).search(TableSteps(logits), START) for n_best in (5, 2)
+        in_numpy.BeamSearch(5, n_best=n_best, **options).search(TableSteps(logits), START) for n_best in (5, 2)
     )
     for some, all_of_them in zip(best, every, strict=True):
         assert [one.score for one in some] == [one.score for one in all_of_them[:2]]
@@ -101,6 +99,6 @@ def test_fewer_translations_are_the_first_of_all(logits):
 @pytest.mark.parametrize("count, k", [(5, 5), (63, 2), (70, 3), (1000, 1), (1003, 7)])
 def test_the_largest_numbers_are_those_of_a_full_sort(count, k):
     x = np.random.default_rng(count).normal(size=(4, count)).astype("float32")
-    values, places = numpy_beam_search.top_k(x, k)
+    values, places = in_numpy.top_k(x, k)
     expected = np.argsort(-x, axis=1)[:, :k]
     assert np.array_equal(places, expected) and np.array_equal(values, np.take_along_axis(x, expected, axis=1))
