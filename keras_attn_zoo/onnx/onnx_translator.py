@@ -74,7 +74,7 @@ class ONNXTranslator:
     @overload
     def translate(
         self,
-        sentences: Sequence[str],
+        sentences: list[str] | tuple[str, ...],
         n_best: int = ...,
         attention: bool = ...,
         batch_size: int = ...,

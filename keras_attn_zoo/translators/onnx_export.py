@@ -20,6 +20,8 @@ from keras_attn_zoo.translators.preprocessor import check_exported
 from keras_attn_zoo.translators.search import settings_of, suppressed_logits
 
 PRECISIONS = ("float32", "int8")
+# What takes nodes of ONNX, and keeps lengths open.
+_LEAST_TORCH = (2, 9)
 # The largest difference from Keras, of log-probabilities and of attention, in float32.
 _TOLERANCE = 1e-3
 
@@ -105,6 +107,13 @@ def check_onnx_export(folder: PathLike) -> None:
         raise UserError(
             "ONNX is written by PyTorch alone: pip install 'keras-attn-zoo[onnx,torch]', and run the export with "
             "--backend torch."
+        )
+    import torch
+
+    if tuple(map(int, torch.__version__.split(".")[:2])) < _LEAST_TORCH:
+        least = ".".join(map(str, _LEAST_TORCH))
+        raise UserError(
+            f"an export to ONNX needs PyTorch {least} or later, not {torch.__version__}: pip install --upgrade torch."
         )
     require("onnx", "onnxruntime", "onnxscript", user="an export to ONNX", extra="onnx")
     if kind_of(folder) is not None:
@@ -197,13 +206,15 @@ def _seal(folder):
 def _quantize(path: Path) -> None:
     """Replace a program by one whose products with matrices are of integers; rows are rounded as they come."""
     import onnx
-    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from onnxruntime.quantization import QuantType, quant_pre_process, quantize_dynamic
 
-    # A scale for each column of a matrix; onnxruntime takes none for a vector.
-    graph = onnx.load(path).graph
-    matrices = {one.name for one in graph.initializer if len(one.dims) == 2}
-    others = [node.name for node in graph.node if node.op_type == "MatMul" and node.input[1] not in matrices]
     with silent():
+        # A matrix that is shared is transposed first, as those are that stand in the program.
+        quant_pre_process(path, path, skip_symbolic_shape=True)
+        # A scale for each column; onnxruntime takes none for a vector.
+        graph = onnx.load(path).graph
+        matrices = {one.name for one in graph.initializer if len(one.dims) == 2}
+        others = [node.name for node in graph.node if node.op_type == "MatMul" and node.input[1] not in matrices]
         quantize_dynamic(
             path,
             path,

@@ -194,7 +194,14 @@ def _write(function, path, examples, inputs, outputs):
 
     given, dims = (tuple([one[i] for one in x] if isinstance(x, list) else x[i] for x in examples) for i in range(2))
     with torch.no_grad(), inference(), silent():
-        program = torch.export.export(Program(), given, dynamic_shapes=(dims,), strict=False)
+        program = torch.export.export(
+            Program(),
+            given,
+            dynamic_shapes=(dims,),
+            strict=False,
+            # What holds for all lengths but one, such as that of a matrix that is cut, would refuse that one.
+            prefer_deferred_runtime_asserts_over_guards=True,
+        )
         torch.onnx.export(
             program, dynamo=True, input_names=inputs, output_names=outputs, verbose=False, external_data=False
         ).save(path)
