@@ -1,9 +1,10 @@
 """A file translated by whole commands, start included: `attn-zoo translate` beside peers with the same weights.
 
 The weights of a Transformer preset are first written as ONNX, and as models of CTranslate2, Marian and OpenNMT-py; a
-peer that is not installed is left out with a word. Each command then translates the file a few times, in turn; the first
-run of `attn-zoo` may have to compile, and is shown apart. Words are those of the source; the table shows the median and
-the spread of the other runs. The last column is the share of translations that are the same as those of the first peer.
+peer that is not installed is left out with a word. Each command then translates the file a few times, in turn; the
+first run of `attn-zoo` may have to compile, and is shown apart. Words are those of the source; the table shows the
+median and the spread of the other runs. The last column is the share of translations that are the same as those of
+the first peer.
 
   python benchmarks/peers/translate_text.py --preset transformer_tatoeba_de_en --text test.de
   python benchmarks/peers/translate_text.py --preset runs/a/best --text test.de --beams 4 --peer /peers/bin/python \

@@ -4,9 +4,9 @@
 inputs and outputs. Constants that no sentence changes become part of the step. Whatever has a place for every target
 position has none at first, and one more after each step.
 
-Of the ways to ONNX, PyTorch's exporter knows all lengths as open, keeps names, and takes nodes of ONNX, so that an
-encoder's GRU is one; its graph of a Transformer's encoder has half the nodes of tf2onnx's, which has no loop over
-positions, and jax2onnx needs lengths in fixed relations to one another.
+Of the ways to ONNX, PyTorch's exporter leaves all lengths open and takes nodes of ONNX, so that an encoder's GRU is one
+node. tf2onnx fails at loops over positions, and its graph of a Transformer's encoder has twice as many nodes; jax2onnx
+brings Flax along.
 """
 
 import contextlib
