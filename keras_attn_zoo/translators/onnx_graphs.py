@@ -21,10 +21,11 @@ from keras import ops, tree
 
 from keras_attn_zoo.bodies.backbone import TranslationBackbone
 from keras_attn_zoo.kernels import inference
+from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators.search import suppressed_logits
 
 # Two sizes of a search, by which the axes of its tensors are told apart.
-_SIZES = {"batch": (2, 3), "source": (5, 7), "past": (11, 13)}
+_SIZES = {"batch": (2, 3), "source": (4, 5), "past": (6, 7)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,11 +65,16 @@ class SearchPrograms:
 
     Attributes:
         memory, state: the leaves that the step takes; the encoder returns them in this order.
+
+    Raises:
+        UserError: lengths below 8; a tensor whose size depends otherwise on those of sentences.
     """
 
     def __init__(
         self, body: TranslationBackbone, lengths: tuple[int, int], top_k: int | None, renormalize: bool
     ) -> None:
+        if min(lengths) <= _SIZES["past"][1]:
+            raise UserError(f"an export needs room for at least 8 tokens; received {min(lengths)}: set more.")
         self.body, self.lengths, self.top_k, self.renormalize = body, lengths, top_k, renormalize
         self._leaves = list(self._read_leaves())
         self.memory = [leaf for leaf in self._leaves if leaf.role in ("sentence", "hypothesis")]
@@ -94,7 +100,9 @@ class SearchPrograms:
                 yield Leaf(name, "constant", None, None)
                 continue
             sizes = zip(map(int, value.shape), map(int, other.shape), strict=True)
-            axes = tuple(a if a == b else names[a, b] for a, b in sizes)
+            axes = tuple(a if a == b else names.get((a, b), "unknown") for a, b in sizes)
+            if "unknown" in axes:
+                raise UserError(f"a search of this translator has {name}, of a size that an export does not know.")
             of_sentence = "sentence" if "batch" in axes else "constant"
             role = [of_sentence, "hypothesis", "state"][part]
             yield Leaf(name, role, axes, ops.convert_to_numpy(value).dtype.name)

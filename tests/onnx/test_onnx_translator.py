@@ -194,6 +194,7 @@ def test_what_is_not_exported(tmp_path):
         (translator, "new", "int4", "unknown precision 'int4'"),
         (tiny.translator(sampler=Sampling(2)), "new", "float32", "Sampling cannot be exported"),
         (Translator(tiny.backbone()), "new", "float32", "has no preprocessor"),
+        (tiny.translator(length=7), "new", "float32", "at least 8 tokens; received 7"),
     ):
         with pytest.raises(UserError, match=message):
             export_to_onnx(given, tmp_path / folder, precision)
