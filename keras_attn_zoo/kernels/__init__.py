@@ -17,7 +17,7 @@ from keras_attn_zoo.kernels.portable.linear_maps import (
     preparation,
     weighted_sum,
 )
-from keras_attn_zoo.kernels.portable.loops import at_most, first, known_index, recurrent_layer, scan, write
+from keras_attn_zoo.kernels.portable.loops import at_most, first, known_index, recurrent_layer, scan, usually, write
 from keras_attn_zoo.kernels.portable.masks import (
     EXCLUDED,
     combine_masks,
@@ -76,6 +76,7 @@ __all__ = [
     "sparsemax",
     "token_losses",
     "top_k",
+    "usually",
     "weighted_sum",
     "with_pair",
     "without_padding",

@@ -90,6 +90,7 @@ FORMS: dict[str, tuple[Form, ...]] = {
     "weighted_sum": (Form(is_jax_on_cpu, "jax_cpu:weighted_sum"),),
     "scan": (Form(is_tensorflow, "tensorflow_forms:scan", needed=True), Form(is_jax_on_cpu, "jax_cpu:scan")),
     "recurrent_layer": (Form(is_exported_by_torch, "torch_forms:recurrent_layer", needed=True),),
+    "usually": (Form(is_exported_by_torch, "torch_forms:usually", needed=True),),
     "known_index": (Form(is_exported_by_torch, "torch_forms:known_index", needed=True),),
     "write": (
         Form(is_exported_by_torch, "torch_forms:write", needed=True),

@@ -64,6 +64,11 @@ def write(array: Tensor, update: Tensor, index: int | Tensor, axis: int) -> Tens
     return ops.where(ops.reshape(places, [-1 if i == axis else 1 for i in range(array.ndim)]), update, array)
 
 
+def usually(condition: Tensor, usual: Callable[[], Tensor], rare: Callable[[], Tensor]) -> Tensor:
+    """Return the usual value: an exported program has no branches."""
+    return usual()
+
+
 def known_index(index: Tensor) -> Tensor:
     """Return the tensor: PyTorch would ask what value it has."""
     return index

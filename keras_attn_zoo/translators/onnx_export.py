@@ -228,35 +228,39 @@ def _quantize(path: Path) -> None:
 def largest_difference(translator: Any, exported: Any, programs: SearchPrograms) -> float:
     """Return by how much log-probabilities or attention of an exported translator differ at most from Keras'.
 
-    Two sentences of different lengths are searched for a few steps with beams that change their places, as in a search.
+    Sentences of several lengths, the longest too, are searched for a few steps with beams that change their places, as
+    in a search.
 
     Args:
         translator: a `Translator`.
         exported: the `ONNXTranslator` of what was written.
         programs: what it was written from.
     """
+    longest = programs.lengths[0]
+    return max(_difference(translator, exported, programs, lengths) for lengths in ((7, 2), (longest, longest - 1)))
+
+
+def _difference(translator, exported, programs, lengths):
     body, rng = translator.backbone, np.random.default_rng(0)
-    longest = min(translator.preprocessor.encoder_sequence_length, 7)
-    sources = [rng.integers(1, body.source_vocabulary_size, length).tolist() for length in (longest, 2)]
+    sources = [rng.integers(1, body.source_vocabulary_size, length).tolist() for length in lengths]
     steps = exported.steps(sources)
     ids = np.zeros(steps.mask.shape, "int32")
     ids[steps.mask] = np.concatenate(sources)
     expected = _steps_of_keras(programs, ids, steps.mask)
-    rows, difference = np.array([[0, 0], [1, 1]]), 0.0
-    for parents in ([[0, 1], [2, 3]], [[1, 1], [3, 2]], [[1, 0], [2, 2]])[: programs.lengths[1] - 1]:
+    differences = []
+    for parents in np.array([[[0, 1], [2, 3]], [[1, 1], [3, 2]], [[1, 0], [2, 2]]]):
         tokens = rng.integers(1, body.target_vocabulary_size, (2, 2)).astype("int32")
         # At first, beams go on with rows of sentences.
-        found = steps(tokens, rows if steps.beams == 1 else np.array(parents))
-        pairs = zip(found, expected(tokens, np.array(parents)), strict=True)
-        difference = max(difference, *(float(np.abs(x - y).max()) for x, y in pairs))
-    return difference
+        found = steps(tokens, parents if differences else np.array([[0, 0], [1, 1]]))
+        differences += [np.abs(x - y).max() for x, y in zip(found, expected(tokens, parents), strict=True)]
+    return float(max(differences))
 
 
 def _steps_of_keras(programs, ids, mask):
     """What `ONNXSteps` are, for two beams, by the body itself."""
     body = programs.body
-    trees = body.start_search(*map(ops.convert_to_tensor, (ids, mask)), programs.lengths[1], programs.top_k)
-    constants, *trees = trees
+    given = map(ops.convert_to_tensor, (ids, mask))
+    constants, *trees = body.start_search(*given, programs.lengths[1], programs.top_k)
     memory, state = tree.map_structure(lambda x: ops.repeat(x, 2, axis=0), trees)
 
     def step(tokens, parents):

@@ -77,6 +77,16 @@ def write(array: Tensor, update: Tensor, index: int | Tensor, axis: int) -> Tens
 
 
 @operation
+def usually(condition: Tensor, usual: Callable[[], Tensor], rare: Callable[[], Tensor]) -> Tensor:
+    """Return what one function returns or, where a condition does not hold, another one, which is seldom needed.
+
+    Example:
+        >>> usually(ops.array(True), lambda: ops.ones(()), lambda: ops.zeros(()))  # 1
+    """
+    return ops.cond(condition, usual, rare)
+
+
+@operation
 def known_index(index: Tensor) -> int | Tensor:
     """Return a scalar tensor of integers as a plain integer if it has a value, which it has not in a graph.
 

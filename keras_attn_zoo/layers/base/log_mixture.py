@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attn_zoo.kernels import EXCLUDED, SMALLEST_TOTAL, guarded_log_normalizer
+from keras_attn_zoo.kernels import EXCLUDED, SMALLEST_TOTAL, guarded_log_normalizer, usually
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # A float32 below this may be flushed to zero: such a weight is treated as 0.
@@ -65,7 +65,7 @@ def log_mixture(prior: Tensor, left: Tensor, right: TensorTree, normalizer: Tens
 
         return ops.fori_loop(0, ops.shape(logits)[1], add, ops.zeros_like(left) + EXCLUDED)
 
-    return ops.cond(ops.min(total) > SMALLEST_TOTAL, by_products, guarded)
+    return usually(ops.min(total) > SMALLEST_TOTAL, by_products, guarded)
 
 
 def _constant(x):
