@@ -137,7 +137,9 @@ class GaussianAttention(PositionAttention):
         """Return the contexts of all heads, joined; in a step those of the window."""
         if "index" in memory:
             weights = ops.pad(weights, ((0, 0), (0, 0), (0, 0), (self.window - 1, 0)))
-            weights = ops.take(weights, memory["index"] + ops.arange(self.window, dtype="int32"), axis=-1)
+            places = memory["index"] + ops.arange(self.window, dtype="int32")
+            places = ops.broadcast_to(places, (1, self.num_heads, 1, self.window))
+            weights = ops.take_along_axis(weights, places, axis=-1)
         return super().weigh(weights, memory, mask, training)
 
     def get_config(self) -> Config:
