@@ -51,10 +51,13 @@ ARROWS = {
     "bodies": {"data", "kernels", "layers", "presets", "support"},
     "runtime": {"data", "devices", "kernels", "layers", "support"},
     "corpora": {"data", "devices", "evaluation", "support"},
+    "onnx": {"data", "support"},
 }
 ARROWS["translators"] = ARROWS.keys() - {"corpora", "devices"}
 ARROWS["runs"] = set(ARROWS)
-ARROWS["studies"] = ARROWS.keys() - {"bodies", "decoding", "kernels", "layers", "presets", "runtime", "translators"}
+ARROWS["studies"] = ARROWS.keys() - {
+    *("bodies", "decoding", "kernels", "layers", "onnx", "presets", "runtime", "translators")
+}
 ARROWS["cli"] = set(ARROWS)
 ARROWS["__main__"] = {"cli"}
 

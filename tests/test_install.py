@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_attn_zoo.support.extras import ALIGNERS, CORPORA, EXTRAS, TASKS, TRANSLATE
+from keras_attn_zoo.support.extras import ALIGNERS, CORPORA, EXTRAS, ONNX, TASKS, TRANSLATE
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -185,9 +185,10 @@ def test_the_extras_bring_what_the_package_imports():
     assert names(extras["tasks"]) == list(TASKS.values())
     assert names(extras["corpora"]) == list(CORPORA.values())
     assert names(extras["aligners"]) == list(ALIGNERS.values())
+    assert names(extras["onnx"]) == list(ONNX.values())
     assert extras["all"] == ["keras-attn-zoo[translate,tasks,corpora,tensorboard,jax,tensorflow,torch]"]
     # eflomal is compiled, and under another licence, so `all` leaves the aligners out.
-    extra = ("translate", "tasks", "corpora", "tensorboard", "aligners", "jax", "tensorflow", "torch")
+    extra = ("translate", "tasks", "corpora", "tensorboard", "aligners", "onnx", "jax", "tensorflow", "torch")
     declared = [*PROJECT["dependencies"], *(one for name in extra for one in extras[name])]
     brought = set().union(*(BROUGHT.get(name, {name}) for name in names(declared)))
     for path in (ROOT / "keras_attn_zoo").rglob("*.py"):

@@ -1,9 +1,10 @@
 """A file translated by whole commands, start included: `attn-zoo translate` beside peers with the same weights.
 
-The weights of a Transformer preset are first written as models of CTranslate2, Marian and OpenNMT-py; a peer that is
-not installed is left out with a word. Each command then translates the file a few times, in turn; the first run of
-`attn-zoo` may have to compile, and is shown apart. Words are those of the source; the table shows the median and the
-spread of the other runs. The last column is the share of translations that are the same as those of the first peer.
+The weights of a Transformer preset are first written as ONNX, and as models of CTranslate2, Marian and OpenNMT-py; a
+peer that is not installed is left out with a word. Each command then translates the file a few times, in turn; the
+first run of `attn-zoo` may have to compile, and is shown apart. Words are those of the source; the table shows the
+median and the spread of the other runs. The last column is the share of translations that are the same as those of
+the first peer.
 
   python benchmarks/peers/translate_text.py --preset transformer_tatoeba_de_en --text test.de
   python benchmarks/peers/translate_text.py --preset runs/a/best --text test.de --beams 4 --peer /peers/bin/python \
@@ -30,6 +31,7 @@ from records import add_page_arguments, append, fill, machine, read  # noqa: E40
 
 from keras_attn_zoo.studies.tabular import markdown_table  # noqa: E402
 
+OURS = [sys.executable, "-m", "keras_attn_zoo.cli"]
 BACKENDS = ("jax", "tensorflow", "torch")
 # What the names of a peer's scripts begin with: its name, its package and its precisions.
 PEERS = {
@@ -74,17 +76,33 @@ def convert(options, folder, environment):
     return found
 
 
-def contenders(options, beams, peers, folder, environment):
+def export(options, folder, environment):
+    """Write the preset as ONNX in each precision, if onnxruntime is installed; return the names and the folders."""
+    try:
+        name = f"keras-attn-zoo on onnxruntime {importlib.metadata.version('onnxruntime')}"
+    except importlib.metadata.PackageNotFoundError:
+        return {}
+    found = {f"{name}, {precision}": f"{folder}/onnx-{precision}" for precision in ("float32", "int8")}
+    for place in found.values():
+        command = [*OURS, "export", options.preset, "--to", "onnx", place, "--precision", place.rpartition("-")[2]]
+        run(command, environment)
+    return found
+
+
+def contenders(options, beams, exported, peers, folder, environment):
     """Return commands by name, each with the file that it writes and its environment."""
     found, text = {}, str(options.text)
-    ours = [sys.executable, "-m", "keras_attn_zoo.cli", "translate", options.preset, "--length-penalty", "0"]
+    how = ["--length-penalty", "0", "--beams", str(beams), "--input", text]
     for backend in options.backends:
         output = f"{folder}/{backend}"
-        command = [*ours, "--beams", str(beams), "--backend", backend, "--input", text, "--output", output]
+        command = [*OURS, "translate", options.preset, *how, "--backend", backend, "--output", output]
         # Compiled programs are kept there.
         cache = {"XDG_CACHE_HOME": f"{folder}/cache-{backend}-{beams}"}
         version = importlib.metadata.version(backend)
         found[f"keras-attn-zoo on {backend} {version}"] = (command, output, {**environment, **cache})
+    for name, place in exported.items():
+        output = f"{place}.txt"
+        found[name] = ([*OURS, "translate", place, *how, "--output", output], output, environment)
     for peer, name in peers.items():
         *_, precisions = PEERS[peer]
         for precision in precisions:
@@ -121,11 +139,11 @@ def compared(options):
     if not common["lines"]:
         raise SystemExit(f"{options.text} is empty.")
     with tempfile.TemporaryDirectory() as folder:
-        peers = convert(options, folder, environment)
+        peers, exported = convert(options, folder, environment), export(options, folder, environment)
         for beams in options.beams:
-            commands = contenders(options, beams, peers, folder, environment)
+            commands = contenders(options, beams, exported, peers, folder, environment)
             seconds, lines = measure(commands, options.runs)
-            reference = [*commands][len(options.backends) if peers else 0]
+            reference = [*commands][len(options.backends) + len(exported) if peers else 0]
             for name, found in lines.items():
                 same = sum(one == other for one, other in zip(found, lines[reference], strict=True))
                 of_command = {"name": name, "beams": beams, "seconds": seconds[name]}

@@ -73,6 +73,16 @@ def sine_table(width: int, max_length: int) -> np.ndarray:
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
+class SinePositions(keras_hub.layers.SinePositionEncoding):
+    """KerasHub's layer, which under PyTorch cannot count up to a length that is left open."""
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return the positions of a batch."""
+        positions = ops.arange(ops.shape(inputs)[-2], dtype="int32")
+        return super().call(inputs, positions=ops.cast(positions, self.compute_dtype))
+
+
+@keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class LearnedPositions(keras_hub.layers.PositionEmbedding):
     """KerasHub's layer, which knows its length by another name."""
 
@@ -92,7 +102,7 @@ def position_layer(kind: str, width: int, max_length: int, name: str) -> keras.l
         True
     """
     if kind == "sine":
-        return keras_hub.layers.SinePositionEncoding(dtype="float32", name=name)
+        return SinePositions(dtype="float32", name=name)
     if kind == "halved_sine":
         return HalvedSinePositions(width, max_length, name=name)
     if kind == "learned":

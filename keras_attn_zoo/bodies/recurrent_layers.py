@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops, tree
 
-from keras_attn_zoo.kernels import linear, master_weight, operand_dtype, scan
+from keras_attn_zoo.kernels import linear, master_weight, operand_dtype, recurrent_layer, scan
 from keras_attn_zoo.layers.base.rematerialization import may_be
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
@@ -121,8 +121,16 @@ def _run(layer, sequences, initial_state, mask, training):
 
     states = list(initial_state) if isinstance(initial_state, list | tuple) else [initial_state]
     states = [ops.cast(state, recurrence.state_type) for state in states]
-    weights = recurrence.weights if may_be(training) else ()
-    found = scan(step, states, steps, reverse=layer.go_backwards, weights=weights)
+
+    def loop():
+        weights = recurrence.weights if may_be(training) else ()
+        return scan(step, states, steps, reverse=layer.go_backwards, weights=weights)
+
+    cell, weights = (
+        ("gru" if isinstance(layer, GRU) else "lstm"),
+        [ops.convert_to_tensor(x) for x in layer.cell.weights],
+    )
+    found = recurrent_layer(cell, sequences, states, mask, weights, layer.go_backwards, loop)
     states, outputs = tree.map_structure(lambda x: ops.cast(x, layer.compute_dtype), found)
     outputs = ops.transpose(outputs, (1, 0, 2))
     # Keras returns the outputs in the order in which they were computed.

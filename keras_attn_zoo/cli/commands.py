@@ -81,6 +81,7 @@ def _add(group: Any, command: Command, backend: str | None = None) -> None:
         interrupt_hint=command.interrupt_hint,
         job=command.job,
         own_backend=command.own_backend,
+        needs_keras=command.needs_keras,
     )
     add_backend_argument(parser, backend, resumes=command.resumes)
     command.add_arguments(parser)

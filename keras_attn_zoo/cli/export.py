@@ -5,15 +5,10 @@ import importlib.util
 import logging
 from pathlib import Path
 
-from keras_attn_zoo.cli.options import MODEL
+from keras_attn_zoo.cli.options import MODEL, refuse
 from keras_attn_zoo.cli.parser import Command, Parser
-from keras_attn_zoo.support.errors import UserError
 
 _LOG = logging.getLogger(__name__)
-_NO_ONNX = (
-    "a translator cannot be exported to ONNX: Keras writes one call of a model there, and a translation is a loop of "
-    "calls. Use --to saved_model, which holds the loop, or --to transformers."
-)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -24,26 +19,39 @@ def add_arguments(parser: Parser) -> None:
         required=True,
         choices=("transformers", "saved_model", "onnx"),
         help="the format; transformers takes standard Transformers, and CTranslate2 converts what is written; "
-        "saved_model takes every system, and is written by TensorFlow; onnx is refused, with the reason",
+        "saved_model takes every system, and is written by TensorFlow; onnx takes every system, is written by PyTorch, "
+        "and `attn-zoo translate` takes what is written",
+    )
+    parser.add_argument(
+        "--precision",
+        choices=("float32", "int8"),
+        help="of --to onnx: float32, or int8 for a quarter of the size (default: float32)",
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder to write, which must not exist")
 
 
 def _own_backend(options):
-    """TensorFlow, if it is installed: it alone writes SavedModels."""
-    return "tensorflow" if options.to == "saved_model" and importlib.util.find_spec("tensorflow") else None
+    """The one that writes a format alone, if it is installed."""
+    writer = {"saved_model": "tensorflow", "onnx": "torch"}.get(options.to)
+    return writer if writer is not None and importlib.util.find_spec(writer) else None
 
 
 def run(options: argparse.Namespace) -> None:
     """Export."""
-    if options.to == "onnx":
-        raise UserError(_NO_ONNX)
+    if options.to != "onnx":
+        refuse(options, "only --to onnx has a precision", precision=None)
     from keras_attn_zoo.runs.loading import load_translator
     from keras_attn_zoo.translators.marian import export_to_transformers
+    from keras_attn_zoo.translators.onnx_export import check_onnx_export, export_to_onnx
     from keras_attn_zoo.translators.saved_model_export import export_to_saved_model
 
-    export = export_to_transformers if options.to == "transformers" else export_to_saved_model
-    export(load_translator(options.model), options.folder)
+    if options.to == "onnx":
+        # Before a model is loaded.
+        check_onnx_export(options.folder)
+        export_to_onnx(load_translator(options.model), options.folder, options.precision or "float32")
+    else:
+        export = export_to_transformers if options.to == "transformers" else export_to_saved_model
+        export(load_translator(options.model), options.folder)
     _LOG.info("wrote %s", options.folder)
 
 
@@ -53,6 +61,7 @@ COMMAND = Command(
     [
         "attn-zoo export runs/transformer --to transformers exported",
         "attn-zoo export my_preset --to saved_model served",
+        "attn-zoo export runs/bahdanau --to onnx exported",
     ],
     add_arguments,
     run,

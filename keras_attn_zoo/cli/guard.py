@@ -84,6 +84,9 @@ def _run(parser, action, arguments, interrupt_hint, stoppable):
             setattr(options, more, [*getattr(options, more), *rest[:end], *rest[end + 1 :]])
         hint = getattr(options, "interrupt_hint", interrupt_hint)
         stoppable.interrupt_hint = f"{stoppable.interrupt_hint} {hint}".rstrip()
+        if (needs_keras := getattr(options, "needs_keras", None)) is not None and not needs_keras(options):
+            with shown(logging.INFO):
+                return options.action(options) or 0
         require(user=parser.prog, backend=True)
         own = options.own_backend(options) if options.own_backend and options.backend is None else None
         collect_less_garbage()

@@ -36,6 +36,7 @@ class Command:
             or None.
         resumes: whether there may be a run to resume, as the help then says.
         subcommands: what it can be told to do instead.
+        needs_keras: function of the parsed options; whether the command runs Keras, if not always.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Command:
     own_backend: Callable[[argparse.Namespace], str | None] | None = None
     resumes: bool = False
     subcommands: Sequence["Command"] = ()
+    needs_keras: Callable[[argparse.Namespace], bool] | None = None
 
 
 class _Help(argparse.HelpFormatter):

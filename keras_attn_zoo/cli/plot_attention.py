@@ -44,11 +44,11 @@ def _add_attention(parser: Parser) -> None:
 
 
 def _draw_attention(options: argparse.Namespace) -> None:
+    from keras_attn_zoo.data.checked_text import SentenceTooLong
     from keras_attn_zoo.runs.attention_by_layer import self_attention
     from keras_attn_zoo.runs.curves import titles
     from keras_attn_zoo.runs.loading import load_translator
     from keras_attn_zoo.runs.word_alignment import sentence_picture
-    from keras_attn_zoo.translators.preprocessor import SentenceTooLong
     from keras_attn_zoo.viewing.attention_pictures import plot_attentions
 
     panels, target, text = [], options.target, None

@@ -20,6 +20,7 @@ from keras_attn_zoo.cli.options import (
     add_batch_argument,
     add_loading_arguments,
     add_search_arguments,
+    refuse,
 )
 from keras_attn_zoo.cli.parser import Command, Parser, typed
 from keras_attn_zoo.cli.search_options import (
@@ -30,6 +31,7 @@ from keras_attn_zoo.cli.search_options import (
     read_constraints,
     sampler_from_options,
 )
+from keras_attn_zoo.onnx.description import is_exported
 from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.support.choices import MEANS
 from keras_attn_zoo.support.errors import UserError
@@ -44,7 +46,9 @@ WINDOW_BATCHES = 100
 
 def add_arguments(parser: Parser) -> None:
     """Add the options."""
-    parser.add_argument("model", help=f"{MODEL}; several, one after the other, translate as an ensemble")
+    parser.add_argument(
+        "model", help=f"{MODEL}, or a folder that was exported to ONNX; several models translate as an ensemble"
+    )
     parser.add_argument(
         "sentences",
         nargs="*",
@@ -88,6 +92,8 @@ def run(options: argparse.Namespace) -> None:
     models, options.sentences = _models_and_sentences(options)
     if options.sentences and options.input is not None:
         raise UserError("received both sentences and --input: give only one.")
+    if len(models) > 1 and any(map(is_exported, models)):
+        raise UserError("an ensemble takes no translator that was exported to ONNX: give the models themselves.")
     if options.mean is not None and len(models) < 2:
         raise UserError("--mean is for an ensemble: give several models before the sentences, or leave it out.")
     if options.resume and options.output is None:
@@ -101,11 +107,20 @@ def run(options: argparse.Namespace) -> None:
     else:
         windows = read_windows("-" if options.input is None else options.input, WINDOW_BATCHES * options.batch_size)
 
-    from keras_attn_zoo.devices import current
+    _refuse_names(options.sentences)
+    translate, made_by = _by_onnx(options) if is_exported(options.model) else _by_keras(options, models)
+    bar = progress_bar("translating") if options.output else contextlib.nullcontext()
+    with bar as show, _output(options, made_by) as output:
+        done, windows = output.lines, output.rest(windows)
+        for window in _from_leader(options, windows):
+            _translate_window(translate, window, done, options, output.append, show)
+            done += len(window)
+
+
+def _by_keras(options, models):
+    """Return a function that translates sentences by a model or an ensemble, and what its translations depend on."""
     from keras_attn_zoo.runs.loading import load_ensemble, load_translator
 
-    _refuse_names(options.sentences)
-    devices = current()
     constraints = read_constraints(options)
     how = {name: getattr(options, name) for name in ("beams", "length_penalty", "max_tokens", "precision")}
     how |= {"search_top_k": options.top_k, **load_arguments(options)}
@@ -130,12 +145,34 @@ def run(options: argparse.Namespace) -> None:
             replace_unknown=options.replace_unknown,
         )
 
-    bar = progress_bar("translating") if options.output else contextlib.nullcontext()
-    with bar as show, _output(options, translator, sampler, constraints) as output:
-        done, windows = output.lines, output.rest(windows)
-        for window in windows if devices is None else devices.from_leader(windows):
-            _translate_window(translate, window, done, options, output.append, show)
-            done += len(window)
+    return translate, lambda: _made_by(options, translator, sampler or translator.sampler, constraints)
+
+
+def _by_onnx(options):
+    """Return the same of a translator that was exported to ONNX."""
+    without = {**dict.fromkeys(("top_k", "strategy", "mbr", "prefix", "require_file", "devices", "backend"))}
+    without |= {"forbid": [], "require": [], "replace_unknown": False, "precision": "float32", "resume": False}
+    refuse(options, f"{shown(options.model)} was exported to ONNX, with a plain beam search", **without)
+    from keras_attn_zoo.onnx import ONNXTranslator
+
+    translator = ONNXTranslator(options.model)
+    names = ("n_best", "batch_size", "beams", "length_penalty", "coverage_penalty", "min_length", "no_repeat_ngram")
+    how = {name: getattr(options, name) for name in names}
+
+    def translate(sentences, numbers, progress):
+        return translator.translate(sentences, max_length=options.max_tokens, progress=progress, **how)
+
+    return translate, None
+
+
+def _from_leader(options, windows):
+    """Yield the lines that the first of several processes reads."""
+    if is_exported(options.model):
+        return windows
+    from keras_attn_zoo.devices import current
+
+    devices = current()
+    return windows if devices is None else devices.from_leader(windows)
 
 
 def _models_and_sentences(options):
@@ -151,7 +188,7 @@ def _names_model(text):
     if not text or any(map(str.isspace, text)):
         return False
     holds_model = any(os.path.isfile(os.path.join(text, name)) for name in ("config.json", "task.json"))
-    return holds_model or names_preset(text) or text.startswith("hf://")
+    return holds_model or is_exported(text) or names_preset(text) or text.startswith("hf://")
 
 
 def _refuse_names(sentences):
@@ -170,7 +207,7 @@ def _refuse_names(sentences):
 
 def _translate_window(translate, window, before, options, append, show):
     """Translate the lines after the first `before` ones, and write their translations."""
-    from keras_attn_zoo.translators.preprocessor import SentenceTooLong
+    from keras_attn_zoo.data.checked_text import SentenceTooLong
 
     # Empty lines stay empty, so that input and output correspond line by line.
     numbers = [i for i, sentence in enumerate(window) if sentence.strip()]
@@ -220,12 +257,10 @@ class _Output:
 
 
 @contextlib.contextmanager
-def _output(options, translator, sampler, constraints):
+def _output(options, made_by):
     """Open standard output, or a file that ends up whole or absent, or goes on growing with `--resume`."""
     if options.resume:
-        with resumable_output(
-            options.output, _made_by(options, translator, sampler or translator.sampler, constraints)
-        ) as output:
+        with resumable_output(options.output, made_by()) as output:
             yield output
         return
     with contextlib.nullcontext(sys.stdout) if options.output is None else open_output(options.output) as file:
@@ -261,10 +296,12 @@ COMMAND = Command(
         "attn-zoo translate runs/bahdanau --input train.de --output distilled.en --resume",
         'attn-zoo translate runs/bahdanau --n-best 3 "Guten Morgen."',
         'attn-zoo translate runs/bahdanau runs/transformer "Guten Morgen."',
+        "attn-zoo translate exported --input news.de --output news.en",
         "attn-zoo translate runs/bahdanau --input news.de --strategy sampling --mbr chrf",
         'attn-zoo translate runs/bahdanau --forbid good --require morning "Guten Morgen."',
     ],
     add_arguments,
     run,
     list_argument="sentences",
+    needs_keras=lambda options: not is_exported(options.model),
 )

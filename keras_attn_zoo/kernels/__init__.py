@@ -17,7 +17,7 @@ from keras_attn_zoo.kernels.portable.linear_maps import (
     preparation,
     weighted_sum,
 )
-from keras_attn_zoo.kernels.portable.loops import at_most, first, scan, write
+from keras_attn_zoo.kernels.portable.loops import at_most, first, known_index, recurrent_layer, scan, usually, write
 from keras_attn_zoo.kernels.portable.masks import (
     EXCLUDED,
     attending_rows,
@@ -58,6 +58,7 @@ __all__ = [
     "is_largest",
     "is_repeating",
     "is_replica",
+    "known_index",
     "linear",
     "log_normalizer",
     "masked_softmax",
@@ -70,12 +71,14 @@ __all__ = [
     "preparation",
     "processor_name",
     "recomputed",
+    "recurrent_layer",
     "rows",
     "scan",
     "smoothed",
     "sparsemax",
     "token_losses",
     "top_k",
+    "usually",
     "weighted_sum",
     "with_pair",
     "without_padding",

@@ -48,6 +48,15 @@ def is_jax() -> bool:
     return keras.config.backend() == "jax"
 
 
+def is_exported_by_torch() -> bool:
+    """Return whether PyTorch traces for an export, in which lengths are open and no tensor has a value."""
+    if not is_torch():
+        return False
+    import torch
+
+    return torch.compiler.is_exporting()
+
+
 def takes_written_gradients() -> bool:
     """Return whether the backend takes hand-written gradients: PyTorch does not in what `torch.func` transforms."""
     return not (is_torch() and is_transformed_by_torch())
@@ -80,7 +89,13 @@ FORMS: dict[str, tuple[Form, ...]] = {
     "kernel_gradient": (Form(is_jax_on_cpu, "jax_cpu:kernel_gradient"),),
     "weighted_sum": (Form(is_jax_on_cpu, "jax_cpu:weighted_sum"),),
     "scan": (Form(is_tensorflow, "tensorflow_forms:scan", needed=True), Form(is_jax_on_cpu, "jax_cpu:scan")),
-    "write": (Form(is_tensorflow, "tensorflow_forms:write", needed=True),),
+    "recurrent_layer": (Form(is_exported_by_torch, "torch_forms:recurrent_layer", needed=True),),
+    "usually": (Form(is_exported_by_torch, "torch_forms:usually", needed=True),),
+    "known_index": (Form(is_exported_by_torch, "torch_forms:known_index", needed=True),),
+    "write": (
+        Form(is_exported_by_torch, "torch_forms:write", needed=True),
+        Form(is_tensorflow, "tensorflow_forms:write", needed=True),
+    ),
     "first": (Form(is_jax, "jax_forms:first", needed=True),),
     "rows": (Form(is_tensorflow, "tensorflow_forms:rows", needed=True),),
     "at_most": (Form(is_tensorflow, "tensorflow_forms:at_most", needed=True),),

@@ -1,14 +1,77 @@
 """Forms for PyTorch: dropout and Adam."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import keras
+from keras import ops
 
 from keras_attn_zoo.kernels.forms import plain
 from keras_attn_zoo.kernels.portable import noise
 from keras_attn_zoo.kernels.portable.updates import AdamStep
 from keras_attn_zoo.support.types import Tensor
+
+
+def recurrent_layer(
+    cell: str,
+    inputs: Tensor,
+    states: Sequence[Tensor],
+    mask: Tensor | None,
+    weights: Sequence[Tensor],
+    reverse: bool,
+    loop: Callable[[], tuple[list[Tensor], Tensor]],
+) -> tuple[list[Tensor], Tensor]:
+    """Return what ONNX's GRU or LSTM does, a single node: an exported program would repeat a loop position by position.
+
+    Padding is on the right, and its outputs are 0.
+    """
+    import torch
+
+    (batch, length), units = inputs.shape[:2], states[0].shape[-1]
+    kernel, recurrent_kernel, *biases = weights
+    bias = torch.cat([one.reshape(-1) for one in biases])
+    if cell == "lstm":
+        kernel, recurrent_kernel, bias = (_in_order_of_onnx(x) for x in (kernel, recurrent_kernel, bias))
+        # ONNX has a second bias.
+        bias = torch.cat([bias, torch.zeros_like(bias)])
+    lengths = None if mask is None else mask.sum(1).to(torch.int32)
+    of_weights = (kernel.T[None], recurrent_kernel.T[None], bias[None])
+    outputs, *states = torch.onnx.ops.symbolic_multi_out(
+        cell.upper(),
+        (inputs.transpose(0, 1), *of_weights, lengths, *(x[None] for x in states)),
+        {
+            "hidden_size": units,
+            "direction": "reverse" if reverse else "forward",
+            **({"linear_before_reset": 1} if cell == "gru" else {}),
+        },
+        dtypes=[inputs.dtype] * (1 + len(states)),
+        shapes=[(length, 1, batch, units)] + [(1, batch, units)] * len(states),
+    )
+    return [x[0] for x in states], outputs[:, 0]
+
+
+def _in_order_of_onnx(x):
+    """The gates of an LSTM, which Keras has in another order."""
+    write, keep, candidate, read = x.chunk(4, -1)
+    import torch
+
+    return torch.cat([write, read, keep, candidate], -1)
+
+
+def write(array: Tensor, update: Tensor, index: int | Tensor, axis: int) -> Tensor:
+    """Return `array` with `update` written at an index, by a choice: ONNX scatters by int64 alone."""
+    places = ops.arange(array.shape[axis], dtype="int32") == index
+    return ops.where(ops.reshape(places, [-1 if i == axis else 1 for i in range(array.ndim)]), update, array)
+
+
+def usually(condition: Tensor, usual: Callable[[], Tensor], rare: Callable[[], Tensor]) -> Tensor:
+    """Return the usual value: an exported program has no branches."""
+    return usual()
+
+
+def known_index(index: Tensor) -> Tensor:
+    """Return the tensor: PyTorch would ask what value it has."""
+    return index
 
 
 def dropout(x: Tensor, rate: float, seed: keras.random.SeedGenerator) -> Tensor:

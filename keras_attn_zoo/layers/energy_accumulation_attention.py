@@ -92,7 +92,7 @@ class EnergyAccumulationAttention(DotProductAttention):
         """Project keys and values, and make P, symmetric, and λ, both 0 at padding, once per sentence."""
         memory = super().prepare(value, key=key, value_mask=value_mask)
         real = ops.cast(memory["mask"], "float32")
-        positions = ops.arange(ops.shape(real)[1])
+        positions = ops.arange(ops.shape(real)[1], dtype="int32")
         band = ops.cast(ops.absolute(positions[:, None] - positions[None]) <= self.window, "float32")
         share = (1.0 - self.mixing) / (2 * self.window + 1)
         return {

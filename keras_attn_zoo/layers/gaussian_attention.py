@@ -96,7 +96,7 @@ class GaussianAttention(PositionAttention):
 
     def position_energies(self, length: int | Tensor) -> Tensor:
         """Return a constant per length."""
-        positions = ops.arange(length)
+        positions = ops.arange(length, dtype="int32")
         return self._energies(positions[None] - positions[:, None])
 
     def prepare(
@@ -137,7 +137,9 @@ class GaussianAttention(PositionAttention):
         """Return the contexts of all heads, joined; in a step those of the window."""
         if "index" in memory:
             weights = ops.pad(weights, ((0, 0), (0, 0), (0, 0), (self.window - 1, 0)))
-            weights = ops.slice(weights, (0, 0, 0, memory["index"]), (1, self.num_heads, 1, self.window))
+            places = memory["index"] + ops.arange(self.window, dtype="int32")
+            places = ops.broadcast_to(places, (1, self.num_heads, 1, self.window))
+            weights = ops.take_along_axis(weights, places, axis=-1)
         return super().weigh(weights, memory, mask, training)
 
     def get_config(self) -> Config:

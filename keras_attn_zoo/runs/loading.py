@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from keras_attn_zoo.bodies.schema import BODIES
+from keras_attn_zoo.onnx.description import is_exported
 from keras_attn_zoo.presets.preset_reading import preset_json
 from keras_attn_zoo.presets.preset_registry import find_preset
 from keras_attn_zoo.runs.precision import policy, resolve
@@ -53,6 +54,11 @@ def load_translator(
         if kind_of(run.best) is None:
             raise UserError(f"{shown(path)} has no trained model yet: continue its training with --resume.")
         preset = str(run.best)
+    elif is_exported(path):
+        raise UserError(
+            f"{shown(path)} was exported to ONNX, which `attn-zoo translate` and ONNXTranslator alone take: give the "
+            "model itself."
+        )
     else:
         preset = find_preset(preset)
     translator = _from_preset(preset, precision)

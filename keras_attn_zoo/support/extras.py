@@ -16,17 +16,19 @@ TRANSLATE = {
 }
 # What that extra has besides, which some recipes need.
 _OF_RECIPES = {"sacremoses": "sacremoses", "scipy": "scipy", "psutil": "psutil"}
-# Those of the extras `corpora`, `tasks`, `aligners` and `tensorboard`.
+# Those of the extras `corpora`, `tasks`, `aligners`, `tensorboard` and `onnx`.
 CORPORA = {"mtdata": "mtdata", "huggingface_hub": "huggingface_hub", "pyarrow": "pyarrow"}
 TASKS = {"rouge_score": "rouge-score", "nltk": "nltk"}
 ALIGNERS = {"systran_align": "systran-align", "eflomal": "eflomal"}
 TENSORBOARD = {"tensorboard": "tensorboard"}
+ONNX = {"onnx": "onnx", "onnxruntime": "onnxruntime", "onnxscript": "onnxscript", "sentencepiece": "sentencepiece"}
 EXTRAS = {
     "translate": {**TRANSLATE, **_OF_RECIPES},
     "corpora": CORPORA,
     "tasks": TASKS,
     "aligners": ALIGNERS,
     "tensorboard": TENSORBOARD,
+    "onnx": ONNX,
 }
 
 

@@ -5,6 +5,7 @@ from keras_attn_zoo.support.extras import require, require_backend
 require("keras_hub", "sentencepiece", user=__name__, backend=True)
 require_backend(hub=True)
 
+from keras_attn_zoo.data.hypothesis import Hypothesis
 from keras_attn_zoo.translators.constraints import Constraints
 from keras_attn_zoo.translators.marian import MarianTokenizer
 from keras_attn_zoo.translators.preprocessor import TranslationPreprocessor
@@ -14,7 +15,7 @@ from keras_attn_zoo.translators.transformer_translator import (
     TransformerTokenizer,
     TransformerTranslator,
 )
-from keras_attn_zoo.translators.translations import ForcedDecoding, Hypothesis, ScoredTranslation
+from keras_attn_zoo.translators.translations import ForcedDecoding, ScoredTranslation
 from keras_attn_zoo.translators.translator import Translator
 
 __all__ = [

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from keras_attn_zoo.data import UNKNOWN
+from keras_attn_zoo.data.checked_text import check_texts
 from keras_attn_zoo.data.encoded_text import encode_sentences
 from keras_attn_zoo.data.word_automaton import FORBIDDEN, begins_word, word_automaton, word_starts
 from keras_attn_zoo.data.words import is_word_of_one_character, normalise
 from keras_attn_zoo.decoding import BeamSearch, ForbiddenWords, GridBeamSearch
 from keras_attn_zoo.decoding.grid_beam_search import phrase_rows
 from keras_attn_zoo.support.errors import UserError, counted
-from keras_attn_zoo.translators.preprocessor import check_texts
 from keras_attn_zoo.translators.search import takes_processors
 
 

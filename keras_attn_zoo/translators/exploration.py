@@ -11,7 +11,9 @@ import numpy as np
 from keras import ops
 
 from keras_attn_zoo.bodies.backbone import OPTIONAL_INPUTS, attention_config
+from keras_attn_zoo.data.checked_text import SentenceTooLong, check_characters
 from keras_attn_zoo.data.encoded_text import EncodedText
+from keras_attn_zoo.data.hypothesis import until_end
 from keras_attn_zoo.data.words import as_sentence, normalise, split_words
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE, BeamSearch
 from keras_attn_zoo.evaluation.alignments import Alignment, Link
@@ -19,10 +21,8 @@ from keras_attn_zoo.layers import ATTENTIONS
 from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.setting_types import layer_and_head
 from keras_attn_zoo.training.token_loss import mixture_losses
-from keras_attn_zoo.translators.preprocessor import SentenceTooLong, check_characters
 from keras_attn_zoo.translators.search import numbers_of, search, search_key, searches_as_beam_search
 from keras_attn_zoo.translators.text_methods import Progress, TextMethods
-from keras_attn_zoo.translators.translations import until_end
 from keras_attn_zoo.viewing.page import Page
 from keras_attn_zoo.viewing.page_records import Mechanism, Path, Result, SearchStep, Sentence, System
 

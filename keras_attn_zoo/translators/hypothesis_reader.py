@@ -8,10 +8,11 @@ import numpy as np
 
 from keras_attn_zoo.data import UNKNOWN
 from keras_attn_zoo.data.encoded_text import EncodedText
+from keras_attn_zoo.data.hypothesis import Hypothesis
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.decoding import BeamSearch, Sampling
 from keras_attn_zoo.support.errors import UserError, counted
-from keras_attn_zoo.translators.translations import Hypothesis, read_hypotheses
+from keras_attn_zoo.translators.translations import read_hypotheses
 
 
 def checked_sampler(sampler: keras_hub.samplers.Sampler, n_best: int, limit: int) -> BeamSearch:

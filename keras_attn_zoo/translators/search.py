@@ -8,6 +8,7 @@ import keras_hub
 import numpy as np
 from keras import ops
 
+from keras_attn_zoo.bodies.backbone import TranslationBackbone
 from keras_attn_zoo.data.shapes import grid_length, grid_rows, pad_rows
 from keras_attn_zoo.decoding import (
     BeamSearch,
@@ -98,7 +99,7 @@ def search(
         if cache.get("by_sentence"):
             state = {**state, "by_sentence": cache["by_sentence"]}
         logits, scores, state = model.backbone.search_step(prompt[:, index - 1], cache["memory"], state, constants)
-        logits = _suppressed(model.backbone, logits, getattr(sampler, "renormalize", True))
+        logits = suppressed_logits(model.backbone, logits, getattr(sampler, "renormalize", True))
         by_sentence, state = state.pop("by_sentence", {}), {"model": state}
         if attention:
             state["attention"] = ops.slice_update(
@@ -133,8 +134,8 @@ def search(
     return {**found, "attention": state["attention"]} if attention else found
 
 
-def _suppressed(backbone, logits, renormalize):
-    """The logits of a step, in which the suppressed tokens have no probability.
+def suppressed_logits(backbone: TranslationBackbone, logits: Tensor, renormalize: bool) -> Tensor:
+    """Return the logits of a step, in which the suppressed tokens have no probability.
 
     The others sum to 1 without them or, if `renormalize` is false, only with them.
     """

@@ -13,7 +13,9 @@ import numpy as np
 from keras import ops
 
 from keras_attn_zoo.bodies.backbone import OPTIONAL_INPUTS, TranslationBackbone
+from keras_attn_zoo.data.checked_text import SentenceTooLong
 from keras_attn_zoo.data.encoded_text import EncodedText
+from keras_attn_zoo.data.hypothesis import Hypothesis
 from keras_attn_zoo.data.shapes import grid_batches
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.runtime.compiled_functions import Programs
@@ -21,7 +23,7 @@ from keras_attn_zoo.support.errors import UserError, check_counts
 from keras_attn_zoo.support.types import Tensor
 from keras_attn_zoo.translators.constraints import Constraints
 from keras_attn_zoo.translators.hypothesis_reader import HypothesisReader, checked_sampler
-from keras_attn_zoo.translators.preprocessor import SentenceTooLong, check_maximum, check_token_count
+from keras_attn_zoo.translators.preprocessor import check_maximum, check_token_count
 from keras_attn_zoo.translators.search import (
     may_retry_at_full_length,
     numbers_of,
@@ -29,7 +31,7 @@ from keras_attn_zoo.translators.search import (
     search,
     search_key,
 )
-from keras_attn_zoo.translators.translations import ForcedDecoding, Hypothesis, ScoredTranslation, pieces
+from keras_attn_zoo.translators.translations import ForcedDecoding, ScoredTranslation, pieces
 
 # Several texts, as opposed to one string.
 Texts: TypeAlias = list[str] | tuple[str, ...] | np.ndarray

@@ -6,31 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from keras_attn_zoo.data.hypothesis import Hypothesis, until_end
 from keras_attn_zoo.decoding.beam_search import IMPOSSIBLE
-
-
-@dataclasses.dataclass(frozen=True)
-class Hypothesis:
-    """One translation of a sentence.
-
-    Attributes:
-        text: the translation.
-        score: its log-probability divided by the length penalty, with the coverage penalty; after a choice by minimum
-            Bayes risk, the expected utility.
-        log_prob: its log-probability, the end token included.
-        source_tokens: subwords of the source, the end token included.
-        tokens: subwords of the translation, the end token included.
-        token_ids: their ids.
-        attention: `(heads, len(tokens), len(source_tokens))`, or None unless requested.
-    """
-
-    text: str
-    score: float
-    log_prob: float
-    source_tokens: list[str]
-    tokens: list[str]
-    token_ids: list[int]
-    attention: np.ndarray | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,13 +84,6 @@ def read_hypotheses(
             )
         )
     return hypotheses
-
-
-def until_end(token_ids: np.ndarray, end: int) -> list[int]:
-    """Return what a search found after the start token, up to the first end token."""
-    ids = token_ids[1:]
-    stops = np.flatnonzero(ids == end)
-    return ids[: stops[0] + 1 if len(stops) else None].tolist()
 
 
 def pieces(tokenizer: Any, ids: Any) -> list[str]:

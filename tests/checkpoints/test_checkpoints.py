@@ -7,10 +7,11 @@ import typing
 
 import pytest
 
+from keras_attn_zoo.data.marian_pieces import AddedToken, AddedTokens
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import MarianTokenizer, Translator
 from keras_attn_zoo.translators.marian import export_to_transformers, fields
-from keras_attn_zoo.translators.marian.added_tokens import AddedToken, AddedTokens, read_added_tokens
+from keras_attn_zoo.translators.marian.added_tokens import read_added_tokens
 from keras_attn_zoo.translators.marian.generation import Generation
 
 pytest.importorskip("torch")

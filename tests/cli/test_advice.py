@@ -7,6 +7,7 @@ import re
 import pytest
 
 from keras_attn_zoo import cli
+from keras_attn_zoo.data.checked_text import SentenceTooLong
 from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.presets.preset_checks import check_preset
 from keras_attn_zoo.runs.attention_by_layer import matrices_by_position
@@ -15,7 +16,6 @@ from keras_attn_zoo.support.choices import MOST_TOKENS
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.locks import locked
 from keras_attn_zoo.training.run_log import RunLog
-from keras_attn_zoo.translators.preprocessor import SentenceTooLong
 from tests import tiny
 
 

@@ -19,7 +19,6 @@ from keras_attn_zoo.studies.comparison import Recipe
         (["translate", "nowhere", "--backend", "theano", "x"], ["'theano'", "jax, tensorflow, torch"]),
         (["evaluate"], ["--hypotheses"]),
         (["align", "m", "--source", "x"], ["--bitext"]),
-        (["export", "m", "--to", "onnx", "new"], ["to ONNX", "a loop of calls", "--to saved_model"]),
         (["translate", "transformer_tatoeba_de_em", "x"], ["did you mean transformer_tatoeba_de_en?"]),
     ],
 )

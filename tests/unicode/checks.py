@@ -12,12 +12,12 @@ from xml.etree import ElementTree
 import numpy as np
 
 from keras_attn_zoo.cli import main
+from keras_attn_zoo.data.marian_pieces import MarianPieces
 from keras_attn_zoo.data.text_files import read_lines
 from keras_attn_zoo.data.words import as_sentence, join_words, normalise, split_words
 from keras_attn_zoo.runs.word_alignment import align_words, sentence_picture
 from keras_attn_zoo.support.files import write_text
 from keras_attn_zoo.translators.exploration import explore
-from keras_attn_zoo.translators.marian.marian_tokenizer import MarianPieces
 from keras_attn_zoo.viewing.attention_pictures import plot_attentions
 from keras_attn_zoo.viewing.page_server import PageServer, serving
 from keras_attn_zoo.viewing.word_attention import group_pieces

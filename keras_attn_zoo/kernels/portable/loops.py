@@ -1,5 +1,6 @@
 """Loops over positions and growing caches, whether lengths are known or not."""
 
+import operator
 from collections.abc import Callable, Sequence
 
 from keras import ops
@@ -38,6 +39,34 @@ def scan(
 
 
 @operation
+def recurrent_layer(
+    cell: str,
+    inputs: Tensor,
+    states: Sequence[Tensor],
+    mask: Tensor | None,
+    weights: Sequence[Tensor],
+    reverse: bool,
+    loop: Callable[[], tuple[list[Tensor], Tensor]],
+) -> tuple[list[Tensor], Tensor]:
+    """Return the last states of a GRU or LSTM and its outputs `(length, batch, units)`: what a `scan` returns.
+
+    Args:
+        cell: "gru" or "lstm".
+        inputs: `(batch, length, width)`.
+        states: the first ones, `(batch, units)` each.
+        mask: bool `(batch, length)`, false on padding, or None.
+        weights: kernel, recurrent kernel and bias, as Keras has them.
+        reverse: whether to begin with the last position.
+        loop: runs the `scan`.
+
+    Example:
+        >>> recurrent_layer("gru", ops.ones((1, 2, 3)), [], None, [], False, lambda: ([], ops.ones((2, 1, 4))))[0]
+        []
+    """
+    return loop()
+
+
+@operation
 def write(array: Tensor, update: Tensor, index: int | Tensor, axis: int) -> Tensor:
     """Return `array` with `update`, of size 1 along `axis`, written at an index, as into the growing cache of a search.
 
@@ -45,6 +74,31 @@ def write(array: Tensor, update: Tensor, index: int | Tensor, axis: int) -> Tens
         >>> write(ops.zeros((2, 3)), ops.ones((2, 1)), 1, axis=1)  # [[0, 1, 0], [0, 1, 0]]
     """
     return ops.slice_update(array, [index if i == axis else 0 for i in range(len(array.shape))], update)
+
+
+@operation
+def usually(condition: Tensor, usual: Callable[[], Tensor], rare: Callable[[], Tensor]) -> Tensor:
+    """Return what one function returns or, where a condition does not hold, another one, which is seldom needed.
+
+    Example:
+        >>> usually(ops.array(True), lambda: ops.ones(()), lambda: ops.zeros(()))  # 1
+    """
+    return ops.cond(condition, usual, rare)
+
+
+@operation
+def known_index(index: Tensor) -> int | Tensor:
+    """Return a scalar tensor of integers as a plain integer if it has a value, which it has not in a graph.
+
+    Example:
+        >>> known_index(ops.array(3))
+        3
+    """
+    try:
+        # Not `int`, in which TensorFlow's AutoGraph sees a cast.
+        return operator.index(index)
+    except TypeError:
+        return index
 
 
 @operation

@@ -46,7 +46,8 @@ def combine_masks(
             attention_mask = attention_mask[None]
         parts.append(attention_mask[:, None] if len(attention_mask.shape) == 3 else attention_mask)
     if causal or window:
-        rows, columns = ops.arange(target_length)[:, None], ops.arange(source_length)[None, :]
+        rows, columns = (ops.arange(length, dtype="int32") for length in (target_length, source_length))
+        rows, columns = rows[:, None], columns[None, :]
         if causal:
             parts.append((rows >= columns)[None, None])
         if window:

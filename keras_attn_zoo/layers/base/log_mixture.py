@@ -2,7 +2,7 @@
 
 from keras import ops, tree
 
-from keras_attn_zoo.kernels import EXCLUDED, SMALLEST_TOTAL, guarded_log_normalizer
+from keras_attn_zoo.kernels import EXCLUDED, SMALLEST_TOTAL, guarded_log_normalizer, usually
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # A float32 below this may be flushed to zero: such a weight is treated as 0.
@@ -52,7 +52,7 @@ def log_mixture(prior: Tensor, left: Tensor, right: TensorTree, normalizer: Tens
         shift = guarded_log_normalizer(left, right["logits"]) if normalizer is None else normalizer
         return _by_position(ops.logaddexp, prior, left, right["logits"], shift)
 
-    return ops.cond(ops.min(total) > SMALLEST_TOTAL, by_products, guarded)
+    return usually(ops.min(total) > SMALLEST_TOTAL, by_products, guarded)
 
 
 def log_maximum(prior: Tensor, left: Tensor, right: TensorTree, normalizer: Tensor | None = None) -> Tensor:

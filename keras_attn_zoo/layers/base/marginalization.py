@@ -71,8 +71,9 @@ def smoothing(weights: Tensor, mean: Tensor) -> Tensor:
 
 def most_likely(prior: Tensor, count: int) -> Tensor:
     """Return true for the `count` largest positive entries of each row; ties go to the first."""
-    last = ops.maximum(ops.shape(prior)[-1] - count, 0)
-    threshold = ops.take(ops.sort(prior, axis=-1), last, axis=-1)[..., None]
+    # Zeros, so that there are as many.
+    enough = ops.pad(prior, [(0, 0)] * (len(prior.shape) - 1) + [(0, count)])
+    threshold = ops.sort(enough, axis=-1)[..., -count, None]
     above = prior > threshold
     level = ops.logical_and(prior == threshold, prior > 0)
     room = count - ops.sum(ops.cast(above, "int32"), axis=-1, keepdims=True)

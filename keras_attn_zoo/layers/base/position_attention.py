@@ -70,7 +70,7 @@ class PositionAttention(ProjectionsSeen):
         """Return the weights `(heads, max_length)` of a step at the position "index"."""
         index = memory["index"]
         # One that is known is in range; another one may lie beyond, where contexts are NaN.
-        row = index if isinstance(index, int) else ops.minimum(index, memory["positions"].shape[0] - 1)
+        row = index if isinstance(index, int) else ops.minimum(index, memory["positions"][-1])
         return ops.take(memory["rows"], row, axis=1)
 
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:

@@ -1,10 +1,8 @@
 """Steps of self-attention: what they have seen so far, counted positions, within a length known beforehand."""
 
-import operator
-
 from keras import ops
 
-from keras_attn_zoo.kernels import chunk_sizes, write
+from keras_attn_zoo.kernels import chunk_sizes, known_index, write
 from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_built
 from keras_attn_zoo.layers.base.chunked_cache import reached_contexts, write_places
@@ -152,17 +150,13 @@ class SelfAttentionSteps(AttentionLayer):
         Raises:
             ValueError: a position beyond `max_length`; inside a compiled loop, see `attend_once`.
         """
-        try:
-            # Not `int`, in which TensorFlow's AutoGraph sees a cast.
-            known = operator.index(position[0])
-        except TypeError:
-            return position[0]
-        if known >= max_length:
+        index = known_index(position[0])
+        if isinstance(index, int) and index >= max_length:
             raise ValueError(
                 f"{type(self).__name__}: a step beyond the `max_length`={max_length} of `prepare`: give a larger one. "
-                f"Received: position {known}, where the first is 0."
+                f"Received: position {index}, where the first is 0."
             )
-        return known
+        return index
 
 
 class ProjectionsSeen(SelfAttentionSteps, HeadedAttention):

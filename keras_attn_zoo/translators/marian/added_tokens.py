@@ -1,83 +1,18 @@
 """Tokens that were added to the vocabulary of a Marian model, such as codes of languages: read, and found in text."""
 
-import dataclasses
 import logging
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
+from keras_attn_zoo.data.marian_pieces import END, PAD, UNKNOWN, AddedToken
 from keras_attn_zoo.presets.preset_reading import has_file, preset_json
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import shown
 from keras_attn_zoo.support.types import Config
 
-UNKNOWN, END, PAD = "<unk>", "</s>", "<pad>"
 # The named tokens that a Marian model must have, and the order in which Transformers numbers those without a number.
 NAMED = {"eos_token": END, "unk_token": UNKNOWN, "pad_token": PAD}
 _ORDER = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 _LOG = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True)
-class AddedToken:
-    """A token that is found in text before SentencePiece cuts the rest.
-
-    Args:
-        content: what stands in the text.
-        skipped: whether decoding leaves it out.
-        lstrip, rstrip: whether white space on its left, or right, belongs to it.
-        single_word: whether it is a token only between spaces.
-
-    Raises:
-        ValueError: an argument of another type, or a token without a character.
-    """
-
-    content: str
-    skipped: bool = False
-    lstrip: bool = False
-    rstrip: bool = False
-    single_word: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the content."""
-        if not isinstance(self.content, str) or not self.content:
-            raise ValueError(f"an added token must be text. Received: {self.content!r}.")
-
-
-class AddedTokens:
-    """Splits text at added tokens, as Transformers does.
-
-    Args:
-        tokens: the tokens.
-
-    Example:
-        >>> AddedTokens([AddedToken("<a>"), AddedToken("<a>b")]).split("x<a>b <a>")
-        ['x', '<a>b', ' ', '<a>']
-    """
-
-    def __init__(self, tokens: Sequence[AddedToken]) -> None:
-        self.tokens = {token.content: token for token in tokens}
-        # Of those that begin at a place, the longest.
-        longest_first = sorted(self.tokens, key=len, reverse=True)
-        self._pattern = re.compile(f"({'|'.join(map(re.escape, longest_first))})")
-
-    def split(self, text: str) -> list[str]:
-        """Return the parts of a text: added tokens, and what is between them."""
-        if not self.tokens:
-            return [text]
-        parts = [part for part in self._pattern.split(text) if part]
-        for i, part in enumerate(parts):
-            if (token := self.tokens.get(part)) is None:
-                continue
-            left, right = parts[i - 1] if i else "", parts[i + 1] if i + 1 < len(parts) else ""
-            if token.rstrip and right:
-                parts[i + 1] = right.lstrip()
-            if token.lstrip and left:
-                parts[i - 1] = left.rstrip()
-            if token.single_word and left and left[-1] != " ":
-                parts[i - 1], parts[i] = parts[i - 1] + part, ""
-            elif token.single_word and right and right[0] != " ":
-                parts[i], parts[i + 1] = "", part + parts[i + 1]
-        return [part for part in parts if part]
 
 
 def tokenizer_settings(preset: str) -> tuple[Config, Config]:

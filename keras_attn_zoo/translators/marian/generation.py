@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from keras_attn_zoo.data.marian_pieces import END, PAD
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
 from keras_attn_zoo.presets.preset_reading import has_file, preset_json
 from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import shown
 from keras_attn_zoo.support.types import Config
-from keras_attn_zoo.translators.marian.added_tokens import END, PAD
 from keras_attn_zoo.translators.marian.fields import GENERATION
 
 FILE = "generation_config.json"

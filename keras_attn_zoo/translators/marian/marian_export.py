@@ -9,12 +9,12 @@ import numpy as np
 from keras import ops
 
 from keras_attn_zoo.bodies.transformer_backbone import TransformerBackbone
+from keras_attn_zoo.data.marian_pieces import END, PAD, UNKNOWN
 from keras_attn_zoo.layers import MultiHeadAttention
 from keras_attn_zoo.support.choices import GATES
 from keras_attn_zoo.support.compat import layers_of
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, shown, write_json
-from keras_attn_zoo.translators.marian.added_tokens import END, PAD, UNKNOWN
 from keras_attn_zoo.translators.marian.checkpoint import SAFETENSORS, write_safetensors
 from keras_attn_zoo.translators.marian.marian_weights import (
     BIAS,

@@ -5,26 +5,20 @@ from typing import Any
 import keras_hub
 
 from keras_attn_zoo.bodies.transformer_backbone import TransformerBackbone
+from keras_attn_zoo.data.checked_text import check_characters
+from keras_attn_zoo.data.marian_pieces import END, PAD, UNKNOWN
 from keras_attn_zoo.data.subwords import LARGEST_MODEL
 from keras_attn_zoo.presets.converters import opens
 from keras_attn_zoo.presets.loading_without_drawing import without_drawing
 from keras_attn_zoo.presets.preset_reading import has_file, preset_json
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import read_bytes, shown
-from keras_attn_zoo.translators.marian.added_tokens import (
-    END,
-    PAD,
-    UNKNOWN,
-    add_to,
-    read_added_tokens,
-    tokenizer_settings,
-)
+from keras_attn_zoo.translators.marian.added_tokens import add_to, read_added_tokens, tokenizer_settings
 from keras_attn_zoo.translators.marian.checkpoint import Checkpoint, checkpoint_file
 from keras_attn_zoo.translators.marian.fields import CONFIG, GENERATION, TOKENIZER, check_fields
 from keras_attn_zoo.translators.marian.generation import SPECIAL, Generation
 from keras_attn_zoo.translators.marian.marian_tokenizer import MarianTokenizer
 from keras_attn_zoo.translators.marian.marian_weights import assign_weights, position_kinds
-from keras_attn_zoo.translators.preprocessor import check_characters
 from keras_attn_zoo.translators.transformer_translator import TransformerPreprocessor, TransformerTranslator
 
 # Transformers' names of activations, and those of Keras.

@@ -1,0 +1,233 @@
+"""A translator that was exported to ONNX."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import onnxruntime
+
+from keras_attn_zoo.data.checked_text import SentenceTooLong, check_texts
+from keras_attn_zoo.data.encoded_text import EncodedText, encode_sentences
+from keras_attn_zoo.data.hypothesis import Hypothesis, until_end
+from keras_attn_zoo.data.marian_pieces import AddedToken, MarianPieces
+from keras_attn_zoo.data.subwords import LARGEST_MODEL, Subwords
+from keras_attn_zoo.data.truecasing import Truecaser
+from keras_attn_zoo.data.truncation import Truncation
+from keras_attn_zoo.onnx.description import ENCODER, STEP, read_description
+from keras_attn_zoo.onnx.numpy_beam_search import BeamSearch, PooledBeamSearch
+from keras_attn_zoo.onnx.onnx_steps import ONNXSteps
+from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS
+from keras_attn_zoo.support.errors import UserError, counted
+from keras_attn_zoo.support.files import PathLike, read_bytes, read_json, shown
+
+
+class ONNXTranslator:
+    """A translator from the folder that `export_to_onnx` wrote.
+
+    Use it to serve translations where neither Keras nor a backend is installed: it needs onnxruntime, SentencePiece
+    and NumPy. It finds the translations that `Translator.translate` finds, by the search of the exported translator.
+
+    Args:
+        folder: the exported folder.
+        threads: how many threads a step may use; by default, as many as there are cores.
+
+    Attributes:
+        description: what stands in its `translator.json`.
+        source, target: the `Subwords` of both sides.
+
+    Raises:
+        UserError: no such folder, or a file in it is missing or damaged.
+
+    Example:
+        >>> ONNXTranslator("exported").translate("Guten Tag")[0].text  # doctest: +SKIP
+    """
+
+    def __init__(self, folder: PathLike, threads: int | None = None) -> None:
+        folder = Path(folder)
+        self.description = read_description(folder)
+        self.source, self.target = (_subwords(folder, side, self.description) for side in ("source", "target"))
+        self._encoder, self._step = (_session(folder / name, threads) for name in (ENCODER, STEP))
+
+    @property
+    def search_settings(self) -> dict[str, Any]:
+        """The settings of the search, as the exported translator had them."""
+        return dict(self.description["search"])
+
+    @overload
+    def translate(
+        self,
+        sentences: str,
+        n_best: int = ...,
+        attention: bool = ...,
+        batch_size: int = ...,
+        max_length: int | None = ...,
+        beams: int | None = ...,
+        length_penalty: float | None = ...,
+        coverage_penalty: float | None = ...,
+        min_length: int | None = ...,
+        no_repeat_ngram: int | None = ...,
+        progress: Callable[[int], None] | None = ...,
+    ) -> list[Hypothesis]: ...
+
+    @overload
+    def translate(
+        self,
+        sentences: list[str] | tuple[str, ...],
+        n_best: int = ...,
+        attention: bool = ...,
+        batch_size: int = ...,
+        max_length: int | None = ...,
+        beams: int | None = ...,
+        length_penalty: float | None = ...,
+        coverage_penalty: float | None = ...,
+        min_length: int | None = ...,
+        no_repeat_ngram: int | None = ...,
+        progress: Callable[[int], None] | None = ...,
+    ) -> list[list[Hypothesis]]: ...
+
+    def translate(
+        self,
+        sentences: str | Sequence[str],
+        n_best: int = 1,
+        attention: bool = False,
+        batch_size: int = 32,
+        max_length: int | None = None,
+        beams: int | None = None,
+        length_penalty: float | None = None,
+        coverage_penalty: float | None = None,
+        min_length: int | None = None,
+        no_repeat_ngram: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Hypothesis] | list[list[Hypothesis]]:
+        """Translate sentences; return hypotheses with scores and, on request, attention.
+
+        Args:
+            sentences: a list of strings, or one string.
+            n_best: hypotheses per sentence, at most the number of beams.
+            attention: whether to return attention, as the search saw it.
+            batch_size: sentences per batch; those of similar length share one.
+            max_length: maximum tokens of a translation, start and end included; by default the translator's.
+            beams, length_penalty, coverage_penalty, min_length, no_repeat_ngram: settings of the search; by default
+                those of the exported translator.
+            progress: function called with the number of sentences done, after every batch.
+
+        Returns:
+            As `Translator.translate`: for each sentence a list of up to `n_best` `Hypothesis`, the best first; for a
+            single string, only its list.
+
+        Raises:
+            UserError: anything other than strings; more hypotheses than beams; a sentence or a `max_length` beyond the
+                exported one; a setting that a search cannot have.
+        """
+        alone = isinstance(sentences, str)
+        given = {"beams": beams, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty}
+        given |= {"min_length": min_length, "no_repeat_ngram": no_repeat_ngram}
+        search = self._search(given, n_best, attention, max_length)
+        text = self.encode([sentences] if isinstance(sentences, str) else sentences)
+        order = sorted(range(len(text)), key=lambda i: len(text[i]))
+        results: list[list[Hypothesis]] = [[] for _ in text]
+        for first in range(0, len(order), batch_size):
+            members = order[first : first + batch_size]
+            found = search.search(self.steps([text[i] for i in members]), self.description["target"]["start"])
+            for i, of_sentence in zip(members, found, strict=True):
+                results[i] = self._hypotheses(text[i], of_sentence, attention)
+            if progress is not None:
+                progress(first + len(members))
+        return results[0] if alone else results
+
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Return the ids of sentences, the end token included; raise if one is too long."""
+        ids = encode_sentences(self.source, check_texts(sentences, "sentences"))
+        truncation = Truncation(**self.description["truncation"])
+        ids = truncation.cut_sources(EncodedText(ids, None, ("", ""))).sources
+        longest = self.description["lengths"]["source"]
+        for number, one in enumerate(ids, start=1):
+            if len(one) > longest:
+                raise SentenceTooLong(number, len(one), longest, most=longest)
+        return ids
+
+    def steps(self, sources: Sequence[list[int]]) -> ONNXSteps:
+        """Return the steps of a search of encoded sentences."""
+        mask = np.arange(max(map(len, sources)))[None] < np.array([len(ids) for ids in sources])[:, None]
+        token_ids = np.zeros(mask.shape, "int32")
+        token_ids[mask] = np.concatenate(sources)
+        return ONNXSteps(self._encoder, self._step, self.description, token_ids, mask)
+
+    def _search(self, given, n_best, attention, max_length):
+        """Return the search with some settings other than its own."""
+        settings = {**self.search_settings, **{name: value for name, value in given.items() if value is not None}}
+        pooled = settings.pop("pooled", None)
+        if not 1 <= settings["beams"] <= MOST_BEAMS:
+            raise UserError(f"beams must be from 1 to {MOST_BEAMS}; received {settings['beams']}.")
+        for name in ("length_penalty", "coverage_penalty"):
+            if not 0 <= settings.get(name, 0) <= HIGHEST_PENALTY:
+                raise UserError(f"{name} must be from 0 to {HIGHEST_PENALTY}; received {settings[name]}.")
+        if not 1 <= n_best <= settings["beams"]:
+            beams = counted(settings["beams"], "beam")
+            raise UserError(
+                f"n_best={n_best} must be at least 1, and at most {beams}: search with more beams.",
+                f"--n-best {n_best} is more than {beams}: set --beams {n_best}.",
+            )
+        if pooled and settings.get("coverage_penalty"):
+            raise UserError("a pooled search, as this translator has it, has no coverage_penalty: leave it out.")
+        limit = self.description["lengths"]["target"]
+        if max_length is not None:
+            if not 2 <= max_length <= limit:
+                raise UserError(f"max_length must be from 2 to {limit}, as exported; received {max_length}.")
+            limit = max_length
+        options = {"end": self.description["target"]["end"], "limit": limit, "n_best": n_best, "attention": attention}
+        if pooled is None:
+            return BeamSearch(**settings, **options)
+        return PooledBeamSearch(**settings, **options, **pooled)
+
+    def _hypotheses(self, source, found, attention):
+        """The results of a sentence; an empty one has a translation that is empty and certain."""
+        end = self.description["target"]["end"]
+        return [
+            Hypothesis(
+                text=self.target.decode(ids),
+                score=score,
+                log_prob=log_prob,
+                source_tokens=self.source.pieces(source),
+                tokens=self.target.pieces(ids),
+                token_ids=ids,
+                attention=weights[: len(ids), :, : len(source)].transpose(1, 0, 2) if attention else None,
+            )
+            for ids, score, log_prob, weights in _up_to_end(source, found, end)
+        ]
+
+
+def _up_to_end(source, found, end):
+    """Yield ids, score, log-probability and attention of translations."""
+    for score, log_prob, ids, attention in found[:1] if len(source) == 1 else found:
+        if len(source) == 1:
+            # A model, which was never shown any, would make up a translation.
+            yield [end], 0.0, 0.0, attention
+        else:
+            yield until_end(np.concatenate([[0], ids]), end), score, log_prob, attention
+
+
+def _subwords(folder, side, description):
+    """Return the subwords of a side."""
+    known = description["tokenizers"][side]
+    model = read_bytes(folder / known["model"], LARGEST_MODEL)
+    if "vocabulary" in known:
+        added = [AddedToken(**one) for one in known["added_tokens"]]
+        return MarianPieces(model, read_json(folder / known["vocabulary"]), added, known["clean_up_spaces"])
+    return Subwords(model, Truecaser(folder / known["truecaser"]) if "truecaser" in known else None)
+
+
+def _session(path, threads):
+    options = onnxruntime.SessionOptions()
+    # Errors alone.
+    options.log_severity_level = 3
+    if threads is not None:
+        options.intra_op_num_threads = threads
+    try:
+        return onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        # onnxruntime's errors have no common class.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        raise UserError(f"onnxruntime cannot open {shown(path)}: {reason}. Export the translator again.") from None

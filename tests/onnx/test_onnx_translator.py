@@ -1,0 +1,230 @@
+"""Translators exported to ONNX, held against Keras; and what is said of those that are damaged."""
+
+import functools
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn_zoo.cli import main
+from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch, Sampling
+from keras_attn_zoo.onnx import ONNXTranslator
+from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.translators import Translator
+from keras_attn_zoo.translators.onnx_export import export_to_onnx
+from tests import tiny
+
+# The last but one has as many tokens as there may be.
+TEXTS = [*tiny.sentences("source")[:9], tiny.sentences("source")[10] + " k" * 7, ""]
+ONE_LAYER = {"encoder_layers": 1, "decoder_layers": 1}
+RAN = {"encoder_attention": "recurrent", "decoder_attention": "recurrent", "max_length": 24}
+TRANSLATORS = {
+    "rnn": lambda: tiny.translator(cross_attention="bahdanau_feedback"),
+    "transformer": lambda: tiny.translator(body=tiny.transformer, **ONE_LAYER, encoder_attention="recurrent"),
+    "rnn of three cells": lambda: tiny.translator(cell="lstm", encoder_layers=2, cross_attention="coverage"),
+    "latent": lambda: tiny.translator(body=tiny.transformer, output="latent", marginalization="top_k", top_k=2),
+    "recurrent cross-attention": lambda: tiny.translator(
+        body=tiny.transformer, cross_attention="energy_accumulation", **ONE_LAYER
+    ),
+    "average": lambda: tiny.translator(body=tiny.transformer, decoder_attention=["average", "multi_head"]),
+    "ran": lambda: tiny.translator(body=tiny.transformer, **RAN),
+    "positions": lambda: tiny.translator(
+        body=tiny.transformer, encoder_attention="gaussian", decoder_attention=["gaussian", "random_synthesizer"]
+    ),
+    "pooled": lambda: tiny.translator(
+        sampler=PooledBeamSearch(3, length_penalty=0.8, min_length=2, no_repeat_ngram=2, forced_end=3)
+    ),
+    "int8": lambda: quantized(tiny.translator(body=tiny.transformer, **ONE_LAYER)),
+    "ensemble": lambda: Translator.ensemble([tiny.translator(seed=3), tiny.translator(seed=4)]),
+}
+BY_DAY = ("rnn", "transformer")
+only_torch = pytest.mark.skipif(keras.config.backend() != "torch", reason="PyTorch writes it")
+pytestmark = pytest.mark.long
+
+
+def quantized(translator):
+    translator.quantize("int8")
+    return translator
+
+
+@functools.cache
+def exported(name):
+    """A translator, and the folder that it was exported to."""
+    translator = TRANSLATORS[name]()
+    folder = Path(tempfile.mkdtemp()) / "exported"
+    if name == "rnn":
+        translator.save_to_preset(str(folder.parent / "preset"))
+        assert main(["export", str(folder.parent / "preset"), "--to", "onnx", str(folder)]) == 0
+    else:
+        export_to_onnx(translator, folder)
+    return translator, folder
+
+
+def check(found, expected, tolerance=1e-4):
+    """Compare hypotheses: tokens, scores and attention."""
+    assert [len(one) for one in found] == [len(one) for one in expected]
+    for ours, keras_own in zip(*map(itertools.chain.from_iterable, (found, expected)), strict=True):
+        assert (ours.text, ours.tokens, ours.token_ids) == (keras_own.text, keras_own.tokens, keras_own.token_ids)
+        assert ours.source_tokens == keras_own.source_tokens
+        np.testing.assert_allclose(
+            [ours.score, ours.log_prob], [keras_own.score, keras_own.log_prob], atol=tolerance, rtol=0
+        )
+        np.testing.assert_allclose(ours.attention, keras_own.attention, atol=tolerance / 10, rtol=0)
+
+
+@only_torch
+@pytest.mark.parametrize(
+    "name", [name if name in BY_DAY else pytest.param(name, marks=pytest.mark.slow) for name in TRANSLATORS]
+)
+def test_translations_are_those_of_keras(name):
+    translator, folder = exported(name)
+    served = ONNXTranslator(folder)
+    for texts, n_best, batch_size in ((TEXTS, 3, 4), (TEXTS[:1], 1, 32)):
+        options = {"n_best": n_best, "attention": True, "batch_size": batch_size}
+        check(served.translate(texts, **options), translator.translate(texts, **options))
+    assert not list(folder.parent.glob(".*"))
+
+
+@only_torch
+def test_the_search_may_be_another_one():
+    translator, folder = exported("rnn")
+    settings = {"length_penalty": 1.4, "coverage_penalty": 0.3, "min_length": 2, "no_repeat_ngram": 2}
+    options = {"n_best": 2, "attention": True, "max_length": 9}
+    found = ONNXTranslator(folder, threads=1).translate(TEXTS, beams=2, **settings, **options)
+    check(found, translator.translate(TEXTS, sampler=BeamSearch(2, **settings), **options))
+
+
+@only_torch
+def test_a_translation_needs_neither_keras_nor_a_backend():
+    translator, folder = exported("transformer")
+    code = """
+import sys
+sys.modules.update(dict.fromkeys(["keras", "keras_hub", "torch", "tensorflow", "jax", "onnx", "sacrebleu"]))
+from keras_attn_zoo.cli import main
+import keras_attn_zoo.onnx
+sys.exit(main(["translate", *sys.argv[1:]]))
+"""
+    command = [sys.executable, "-c", code, str(folder), *TEXTS[:2], "--beams", "2", "--scores"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    best = translator.translate(TEXTS[:2], sampler=BeamSearch(2, length_penalty=0.6))
+    assert found.splitlines() == [f"{one.text}\t{one.score:.4f}" for [one] in best]
+
+
+@only_torch
+def test_products_in_int8_take_a_quarter_of_the_size(tmp_path):
+    translator = tiny.translator(embedding_dim=48, hidden_dim=48)
+    export_to_onnx(translator, tmp_path / "int8", "int8")
+    numbers = sum(np.prod(weight.shape) for weight in translator.weights)
+    assert sum(path.stat().st_size for path in (tmp_path / "int8").glob("*.onnx")) < 3 * numbers
+    found, expected = ONNXTranslator(tmp_path / "int8").translate(TEXTS), translator.translate(TEXTS)
+    differences = [abs(one.score - other.score) for [one], [other] in zip(found, expected, strict=True)]
+    # Rows are rounded to one of 255 numbers, and so are weights.
+    assert 0 < np.median(differences) < 1
+
+
+@only_torch
+@pytest.mark.slow
+def test_a_marian_model_translates_alike(tmp_path):
+    from tests.translators.marian_checkpoint import text, write
+
+    write(tmp_path / "model")
+    translator = Translator.from_preset(str(tmp_path / "model"))
+    export_to_onnx(translator, tmp_path / "exported")
+    texts, options = text("source", 20), {"n_best": 2, "attention": True}
+    check(ONNXTranslator(tmp_path / "exported").translate(texts, **options), translator.translate(texts, **options))
+
+
+@only_torch
+def test_damage_is_one_line(tmp_path):
+    _, folder = exported("rnn")
+
+    def broken(change):
+        copy = tmp_path / str(len(list(tmp_path.iterdir())))
+        shutil.copytree(folder, copy)
+        change(copy)
+        return copy
+
+    def newer(copy):
+        (copy / "translator.json").write_text(json.dumps({"format": 99}))
+        sums = json.loads((copy / "checksums.json").read_text())
+        del sums["sha256"]["translator.json"]
+        (copy / "checksums.json").write_text(json.dumps(sums))
+
+    for change, message in (
+        (lambda copy: (copy / "step.onnx").unlink(), "has no step.onnx"),
+        (lambda copy: (copy / "step.onnx").write_bytes(b""), "is damaged or was changed"),
+        (lambda copy: (copy / "translator.json").unlink(), "is no translator exported to ONNX"),
+        (newer, "has format 99"),
+    ):
+        with pytest.raises(UserError, match=message) as error:
+            ONNXTranslator(broken(change))
+        assert "\n" not in str(error.value)
+
+
+@only_torch
+def test_bad_arguments_are_one_line():
+    served = ONNXTranslator(exported("rnn")[1])
+    for options, message in (
+        ({"n_best": 4}, "more beams"),
+        ({"beams": 0}, "beams must be from 1"),
+        ({"length_penalty": -1.0}, "length_penalty must be from 0"),
+        ({"max_length": 17}, "from 2 to 16, as exported"),
+    ):
+        with pytest.raises(UserError, match=message):
+            served.translate(TEXTS, **options)
+    with pytest.raises(UserError, match="list of strings"):
+        served.translate([3])
+    with pytest.raises(UserError, match="sentence 2 has"):
+        served.translate([TEXTS[0], " ".join(TEXTS)])
+
+
+@only_torch
+def test_what_is_not_exported(tmp_path):
+    translator = tiny.translator()
+    (tmp_path / "there").mkdir()
+    for given, folder, precision, message in (
+        (translator, "there", "float32", "already exists"),
+        (translator, "new", "int4", "unknown precision 'int4'"),
+        (tiny.translator(sampler=Sampling(2)), "new", "float32", "Sampling cannot be exported"),
+        (Translator(tiny.backbone()), "new", "float32", "has no preprocessor"),
+        (tiny.translator(length=7), "new", "float32", "at least 8 tokens; received 7"),
+    ):
+        with pytest.raises(UserError, match=message):
+            export_to_onnx(given, tmp_path / folder, precision)
+    assert not (tmp_path / "new").exists()
+
+
+@only_torch
+def test_what_is_missing_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(UserError, match=r"needs onnxscript: pip install 'keras-attn-zoo\[onnx\]'"):
+        export_to_onnx(None, tmp_path / "new")
+
+
+@pytest.mark.skipif(keras.config.backend() == "torch", reason="PyTorch writes it")
+@pytest.mark.every_backend
+def test_other_backends_say_which_one_writes_it(tmp_path):
+    with pytest.raises(UserError, match="--backend torch"):
+        export_to_onnx(None, tmp_path / "new")
+
+
+@only_torch
+def test_commands_say_what_they_do_not_take(tmp_path, capsys):
+    _, folder = exported("rnn")
+    page, preset = tmp_path / "page.html", folder.parent / "preset"
+    for arguments, text in (
+        (["translate", folder, "x", "--strategy", "sampling"], "exported to ONNX, with a plain beam search: leave out"),
+        (["translate", folder, folder, "x"], "an ensemble takes no translator that was exported to ONNX"),
+        (["explore", folder, "x", "--output", page], "exported to ONNX"),
+        (["export", folder, "--to", "transformers", "new", "--precision", "int8"], "only --to onnx has a precision"),
+        (["export", preset, "--to", "onnx", folder], "already exists"),
+    ):
+        assert main([str(argument) for argument in arguments]) == 2
+        assert text in capsys.readouterr().err
