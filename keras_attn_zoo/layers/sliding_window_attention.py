@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attn_zoo.layers.base.checks import check_positive, is_integer
 from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
+from keras_attn_zoo.layers.base.positions import POSITIONS, RelativePositions
 from keras_attn_zoo.layers.base.self_attention_steps import ProjectionsSeen
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.support.types import Config, Tensor, TensorTree
@@ -47,7 +48,8 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
     "position": (batch,)}`, where a new position takes the place of the oldest.
 
     Raises:
-        ValueError: sizes that are not positive integers; a negative number of sinks; a value that is not the query.
+        ValueError: sizes that are not positive integers; a negative number of sinks; positions other than rotary; a
+            value that is not the query.
 
     Example:
         >>> layer = SlidingWindowAttention(num_heads=2, key_dim=4, window=2, sinks=1)
@@ -69,6 +71,11 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
                 f"{type(self).__name__}: `sinks` must be an integer of at least 0. Received: sinks={sinks!r}."
             )
         self.sinks = int(sinks)
+        if self.positions is not None and POSITIONS[self.positions].bias is not RelativePositions.bias:
+            raise ValueError(
+                f"{type(self).__name__}: a window keeps no distances to add to energies: choose rotary positions. "
+                f"Received: positions={self.positions!r}."
+            )
 
     def _is_near(self, targets, sources):
         """Whether sources are within the window, or sinks."""
@@ -105,7 +112,11 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
             return ops.concatenate([before, own, *after, sinks], axis=3)
 
         queries = blocks(self.project_query(ops.cast(query, self.compute_dtype)))
-        energies = ops.matmul(queries, ops.swapaxes(nearby(memory["key"]), -1, -2))
+        # Every group of heads has its keys and values once.
+        keys, values = (
+            ops.repeat(memory[part], self.num_heads // self.num_key_value_heads, axis=1) for part in ("key", "value")
+        )
+        energies = ops.matmul(queries, ops.swapaxes(nearby(keys), -1, -2))
         positions = ops.arange(length)[None, None]
         targets, sources = blocks(positions)[..., None], nearby(positions)[..., None, :]
         # A sink is a source of its own, beside the window, and none inside it.
@@ -121,7 +132,7 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
         def positionwise(x):
             return ops.reshape(x, (*ops.shape(x)[:2], count * size, x.shape[-1]))[:, :, :length]
 
-        contexts = positionwise(ops.matmul(weights, nearby(memory["value"])))
+        contexts = positionwise(ops.matmul(weights, nearby(values)))
         return self.merge(contexts, positionwise(ops.any(mask, axis=-1, keepdims=True)))
 
     # The step.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.layers import ATTENTIONS, AttentionLayer, get_attention
+from keras_attn_zoo.layers import ATTENTIONS, AttentionLayer, SlidingWindowAttention, get_attention
 from keras_attn_zoo.layers.base.matrix_recurrence import CHUNK
 from keras_attn_zoo.layers.base.matrix_state import MatrixStateAttention
 from tests.layers.calls import BACKEND, compiled, value_and_gradients
@@ -103,6 +103,21 @@ def test_a_window_is_all_that_steps_keep():
     layer.build((None, None, 8))
     state = layer.initial_state(layer.prepare(max_length=100), batch_size=3)
     assert state["key"].shape == state["value"].shape == (3, 2, 7, 4)
+
+
+@pytest.mark.parametrize("options", [{"positions": "rotary"}, {"num_key_value_heads": 2}, {"query_key_norm": True}])
+def test_a_window_of_what_dot_products_take(options):
+    """Blocks and steps give what the weights of all pairs give."""
+    layer = SlidingWindowAttention(4, 6, window=3, sinks=1, **options)
+    x = numbers("options", BATCH, 11, 8)
+    whole, _ = layer(x, use_causal_mask=True, return_attention_scores=True)
+    np.testing.assert_allclose(*map(ops.convert_to_numpy, (layer(x, use_causal_mask=True), whole)), atol=1e-5)
+    memory = layer.prepare(max_length=11)
+    state, found = layer.initial_state(memory, batch_size=BATCH), []
+    for position in range(11):
+        context, _, state = layer.step(ops.convert_to_tensor(x[:, position]), memory, state, position=position)
+        found.append(ops.convert_to_numpy(context))
+    np.testing.assert_allclose(np.stack(found, axis=1), ops.convert_to_numpy(whole), atol=1e-5)
 
 
 @pytest.mark.one_backend
