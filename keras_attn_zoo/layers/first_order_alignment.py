@@ -131,5 +131,6 @@ class FirstOrderAlignment(keras.layers.Layer):
 def _moved(prior, posterior, factors):
     """π_i of p_i, q_{i-1} and the w of all pairs; p_i itself where there is no q_{i-1}."""
     reached = ops.matmul(prior, ops.transpose(factors))
-    moved = prior * ops.matmul(posterior / ops.maximum(reached, SMALLEST_WEIGHT), factors)
+    # A row without any p_i; others reach at least e^-30 of it. Squared, as in a gradient, a smaller one would be 0.
+    moved = prior * ops.matmul(posterior / ops.where(reached > 0, reached, 1.0), factors)
     return ops.where(ops.any(posterior > 0, axis=-1, keepdims=True), moved, prior)

@@ -128,6 +128,20 @@ def test_gradients_equal_differences_of_the_sum_over_all_paths():
         assert np.abs(wanted).max() > 0.01
 
 
+def test_gradients_beside_an_empty_row():
+    """As on padding, where nothing is divided by 0."""
+    inputs = inputs_of()
+    inputs["prior"][0, -1] = 0
+    head, layer = model_of(inputs)
+
+    def loss(inputs):
+        return ops.sum(head(**{**inputs, "prior": layer(**inputs, tokens=BEFORE)}, targets=AFTER)["log_probs"])
+
+    _, by_weight, by_input = value_and_gradients(layer, loss, inputs)
+    assert all(np.isfinite(x).all() for x in (*by_weight.values(), *by_input.values()))
+    assert np.abs(by_weight["jumps"]).max() > 1e-3
+
+
 def test_without_weights_for_jumps_positions_are_independent():
     inputs = inputs_of()
     _, layer = model_of(inputs)
