@@ -150,26 +150,25 @@ def in_order(place):
     return sorted(keys, key=keys.get)
 
 
-def in_threes(place):
-    """Mechanisms of a place, one per layer, with arguments under which the references know them.
+def described(name):
+    """A mechanism with the arguments under which its reference knows it."""
+    return {"attention": name, **REFERENCES[name].arguments} if REFERENCES[name].arguments else name
 
-    The last three are completed with sparse weights.
-    """
-    described = [
-        {"attention": name, **REFERENCES[name].arguments} if REFERENCES[name].arguments else name
-        for name in in_order(place)
-    ]
+
+def in_threes(place):
+    """Mechanisms of a place, one per layer; the last three are completed with sparse weights."""
+    names = [described(name) for name in in_order(place)]
     sparse = [
         {"attention": case.name, **case.reference.arguments, "normalizer": case.normalizer}
         for case in CASES
         if case.place == place and case.normalizer != "softmax"
     ]
-    described += sparse[: -len(described) % 3 or 3]
-    return [(3 * described[at : at + 3])[:3] for at in range(0, len(described), 3)]
+    names += sparse[: -len(names) % 3 or 3]
+    return [(3 * names[at : at + 3])[:3] for at in range(0, len(names), 3)]
 
 
 # Translators with three layers of different mechanisms each; between them they have every mechanism.
-CROSS, DECODER, ENCODER = in_threes("cross"), in_threes("decoder"), in_order("encoder")
+CROSS, DECODER, ENCODER = in_threes("cross"), in_threes("decoder"), [*map(described, in_order("encoder"))]
 MIXED = {
     f"mixed_{i}": {
         "encoder_attention": ENCODER[i % len(ENCODER)],

@@ -105,7 +105,7 @@ def alignment_losses(scores: Tensor, links: Tensor) -> Tensor:
     weights = ops.mean(ops.cast(scores, "float32"), axis=1)
     links = ops.cast(links, "float32")
     linked = ops.sum(links, axis=-1)
-    losses = -ops.sum(links * ops.log(ops.maximum(weights, _SMALLEST_WEIGHT)), axis=-1)
+    losses = ops.sum(links * -ops.log(ops.maximum(weights, _SMALLEST_WEIGHT)), axis=-1)
     return losses / ops.where(linked > 0, linked, 1.0)
 
 

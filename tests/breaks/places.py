@@ -44,7 +44,7 @@ BROKEN = {
             "parts.append((rows >= columns",
             "parts.append((rows > columns",
         ),
-        ("query mask is ignored", "mask", "if query_mask is not None:", "if query_mask is None and False:"),
+        ("query mask is ignored", "mask", "parts = []\n    if query_mask is not None:", "parts = []\n    if False:"),
         (
             "NaN in padding reaches the context",
             "mask",
@@ -95,7 +95,13 @@ BROKEN = {
     ],
     "layers/average_attention.py": [
         # PyTorch sums up in float32 anyway.
-        ("average sums in half precision", "cast", 'terms = ops.cast(query, "float32")', "terms = y", "jax"),
+        (
+            "average sums in half precision",
+            "cast",
+            'mean = ops.cumsum(ops.cast(memory["value"], "float32"), axis=1)',
+            'mean = ops.cumsum(ops.cast(memory["value"], self.compute_dtype), axis=1)',
+            "jax",
+        ),
         (
             "average divides by one too few",
             "state",

@@ -33,7 +33,7 @@ def directions():
             yield pytest.param(case, causal, marks=marks, id=f"{case.name}-{'causal' if causal else 'both'}")
 
 
-@pytest.mark.parametrize(("case", "causal"), directions())
+@pytest.mark.parametrize(("case", "causal"), list(directions()))
 def test_values_and_gradients(case, causal):
     """Values are those of the reference, gradients those of the call by all weights, which is held to it elsewhere."""
     layer, x = case.layer(), numbers("long", BATCH, LENGTH, case.reference.query_dim)
@@ -62,7 +62,7 @@ def test_values_and_gradients(case, causal):
 
 
 @pytest.mark.skipif(BACKEND != "jax", reason="the other backends do not tell it beforehand")
-@pytest.mark.parametrize(("case", "causal"), directions())
+@pytest.mark.parametrize(("case", "causal"), list(directions()))
 def test_memory_does_not_grow_as_pairs_of_positions(case, causal):
     length, heads, width = 2048, 4, 16
     layer = get_attention(case.name, width, heads, place="decoder")

@@ -5,14 +5,15 @@ import numpy as np
 from tests.layers.equations import HEADED, headed, project
 
 
-def dense_synthesizer(weights, query, key, value, mask, real, factors=None):
+def dense_synthesizer(weights, query, key, value, mask, real, factorized=False):
     def energies(i, n, past):
         hidden = np.maximum(project(weights, "hidden", query[i], n), 0)
         found = hidden @ weights["position_kernel"][n] + weights["position_bias"][n, 0]
-        if factors is None:
+        if not factorized:
             return found[: len(key)]
-        u, w = np.split(found, [factors[0]])
-        return [u[j // factors[1]] * w[j % factors[1]] for j in range(len(key))]
+        # Both factors are as long, or the first one longer by one.
+        u, w = np.split(found, [-(-len(found) // 2)])
+        return [u[j // len(w)] * w[j % len(w)] for j in range(len(key))]
 
     return headed(energies, weights, value, mask)
 
@@ -25,6 +26,5 @@ def looking(width):
 
 REFERENCES = {
     "dense_synthesizer": HEADED(dense_synthesizer, picture=looking(5)),
-    # Of seven positions three times three.
-    "factorized_dense_synthesizer": HEADED(functools.partial(dense_synthesizer, factors=(3, 3)), picture=looking(5)),
+    "factorized_dense_synthesizer": HEADED(functools.partial(dense_synthesizer, factorized=True), picture=looking(5)),
 }
