@@ -76,7 +76,7 @@ def test_systems_with_their_parameters(attn_zoo):
     assert counts["transformer-latent"] - counts["transformer"] == 3 * d * d
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_values_of_a_grid_are_compared_on_the_validation_text(attn_zoo, tmp_path):
     """As training validated them. A system that has no such setting is not of the grid."""
     line = ["--systems", "uniform,transformer", "--out", tmp_path, "--grid", "num_heads=1,2"]

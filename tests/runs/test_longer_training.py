@@ -62,7 +62,7 @@ def test_a_larger_budget_gives_the_same_bits_as_at_once(at_once, corpus, tmp_pat
     assert_same(run, at_once)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_best_round_may_be_one_that_ended_early(corpus, tmp_path, monkeypatch):
     """The third round, of two steps, has the lowest loss; as a whole round it has not, and the second is the best."""
     write = RunLog.on_epoch_end

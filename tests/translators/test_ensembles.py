@@ -71,7 +71,8 @@ def best_translations(each, mean):
 
 
 @pytest.mark.every_backend
-@pytest.mark.parametrize("mean", ["arithmetic", pytest.param("geometric", marks=pytest.mark.slow_compiled)])
+@pytest.mark.slow_compiled
+@pytest.mark.parametrize("mean", ["arithmetic", "geometric"])
 def test_the_search_finds_the_best_of_all_translations(members, mean):
     """With a beam for every beginning of two tokens, none of three is missed."""
     ensemble = Translator.ensemble(members, mean)
