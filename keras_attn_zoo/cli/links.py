@@ -9,6 +9,7 @@ from keras_attn_zoo.cli.options import (
     given_gold,
     lengths_of,
     links_in,
+    lowest_position,
     refuse,
     write_links,
 )
@@ -62,6 +63,14 @@ def run(options: argparse.Namespace) -> None:
     )
     for other in more:
         _check_counts(options.files[0], links, options.files[1], other)
+        lowest = lowest_position(links), lowest_position(other)
+        if options.input_base is None and 0 in lowest and any(lowest):
+            # Of the two directions of one text, both have links of the first word, or neither has.
+            first, second = sorted(options.files, key=lambda file: lowest[options.files.index(file)])
+            raise UserError(
+                f"{shown(first)} has a position 0 and {shown(second)} has none: if both count from 0, give "
+                "--input-base 0, or else convert the one that counts from 1 first."
+            )
         links = [
             Alignment(symmetrize(one.possible, another.possible, options.symmetrize))
             for one, another in zip(links, other, strict=True)

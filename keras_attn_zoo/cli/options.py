@@ -534,10 +534,15 @@ def links_in(
 ) -> list[Alignment]:
     """Return the links of a file; if neither `option`, the format nor a link tells the base, say which was assumed."""
     links = read_alignments(path, index_base, reverse, lengths, format)
-    lowest = min((min(link) for one in links for link in one.possible), default=0)
-    if index_base is None and FORMATS[format] is None and lowest > 0:
-        _LOG.info("%s: read as counted from 0, although no position is 0; see %s", shown(path), option)
+    if index_base is None and FORMATS[format] is None and lowest_position(links) > 0:
+        text = "%s: read as counted from 0, although no position is 0: if words are counted from 1, give %s 1"
+        _LOG.info(text, shown(path), option)
     return links
+
+
+def lowest_position(links: Iterable[Alignment]) -> int:
+    """Return the lowest position that is linked in a file; 0 if none is."""
+    return min((min(link) for one in links for link in one.possible), default=0)
 
 
 def lengths_of(pairs: Iterable[WordPair]) -> list[tuple[int, int]]:

@@ -146,6 +146,8 @@ def sampler_from_options(options: argparse.Namespace, translator: "Translator") 
         return None
     kept = {name: value for name, value in own.get_config().items() if name not in ("num_beams", "temperature")}
     if options.strategy == "diverse":
+        if own.num_beams == 1:
+            raise UserError("--strategy diverse needs several beams, and the search has one: give more --beams.")
         groups = own.num_beams if options.groups is None else options.groups
         if own.num_beams % groups:
             beams = -(-own.num_beams // groups) * groups

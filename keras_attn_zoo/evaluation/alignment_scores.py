@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from keras_attn_zoo.evaluation.alignments import Alignment, Link, as_alignment
-from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.errors import UserError, counted
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class AlignmentScores:
         return (
             f"AER {100 * self.aer:.1f} %, precision {100 * self.precision:.1f} %, "
             f"recall {100 * self.recall:.1f} %: {self.links} links against {self.sure} sure and "
-            f"{self.possible} possible ones (sure included) in {self.sentences} sentence pairs; "
+            f"{self.possible} possible ones (sure included) in {counted(self.sentences, 'sentence pair')}; "
             "links compared as (source, target), whatever the index base of the files"
         )
 

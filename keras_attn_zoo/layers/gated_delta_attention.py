@@ -79,9 +79,9 @@ class GatedDeltaAttention(MatrixStateAttention):
             setattr(self, name, weight)
         self.scale = self.add_weight(name="scale", shape=(self.value_dim,), initializer="ones", autocast=False)
 
-    def project(self, part: str, x: Tensor, positions: Tensor) -> Tensor:
+    def project_part(self, part: str, x: Tensor, positions: Tensor) -> Tensor:
         """Return queries and keys of length 1, and values."""
-        found = ops.silu(super().project(part, x, positions))
+        found = ops.silu(super().project_part(part, x, positions))
         if part == "value":
             return found
         found = found * ops.rsqrt(ops.sum(found**2, axis=-1, keepdims=True) + _EPSILON)
@@ -89,24 +89,24 @@ class GatedDeltaAttention(MatrixStateAttention):
 
     def written(self, x: Tensor, positions: Tensor, real: Tensor | None = None) -> dict[str, Tensor]:
         """Return key, value, log α and β of positions."""
-        rate = ops.sigmoid(super().project("rate", x, positions))
+        rate = ops.sigmoid(super().project_part("rate", x, positions))
         return {**super().written(x, positions, real), "rate": rate}
 
     def log_decay(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """Return log α."""
         speed, bias = (ops.convert_to_tensor(w)[:, None, None] for w in (self.log_speed, self.step_bias))
-        found = -ops.exp(speed) * ops.softplus(super().project("decay", x, None) + bias)
+        found = -ops.exp(speed) * ops.softplus(super().project_part("decay", x, None) + bias)
         return found if real is None else ops.where(real[:, None, :, None], found, 0.0)
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Return the factors of the values: what is read if each value is a vector of its own."""
         length = ops.shape(query)[1]
         own = ops.broadcast_to(ops.eye(length), (*ops.shape(memory["key"])[:2], length, length))
-        projected = self.project("query", query, ops.arange(length))
+        projected = self.project_part("query", query, ops.arange(length))
         return outputs_in_chunks(projected, memory["key"], own, memory["log_decay"], memory["rate"])
 
     def finish(self, outputs: Tensor, x: Tensor, mask: Tensor | None) -> Tensor:
         """Normalise each head, and open the gate."""
         normalized = outputs * ops.rsqrt(ops.mean(outputs**2, axis=-1, keepdims=True) + _EPSILON)
-        gate = ops.silu(super().project("gate", x, None))
+        gate = ops.silu(super().project_part("gate", x, None))
         return super().finish(normalized * ops.convert_to_tensor(self.scale) * gate, x, mask)

@@ -61,9 +61,9 @@ class LinearAttention(MatrixStateAttention):
         """How many columns the matrix has: the last one is z."""
         return self.value_dim + 1
 
-    def project(self, part: str, x: Tensor, positions: Tensor) -> Tensor:
+    def project_part(self, part: str, x: Tensor, positions: Tensor) -> Tensor:
         """Return the features of queries and keys; values with a 1 at the end."""
-        found = super().project(part, x, positions)
+        found = super().project_part(part, x, positions)
         if part == "value":
             return ops.concatenate([found, ops.ones_like(found[..., :1])], axis=-1)
         # As elu(x) + 1, but above 0 for any x: 1 would swallow small numbers.

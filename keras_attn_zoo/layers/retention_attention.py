@@ -80,9 +80,9 @@ class RetentionAttention(MatrixStateAttention):
         super().build(query_shape)
         self.add_projection("gate", self.value_dim, query_shape)
 
-    def project(self, part: str, x: Tensor, positions: Tensor) -> Tensor:
+    def project_part(self, part: str, x: Tensor, positions: Tensor) -> Tensor:
         """Return queries and keys, turned by their positions, and values."""
-        found = super().project(part, x, positions)
+        found = super().project_part(part, x, positions)
         if part == "value":
             return found
         half = self.key_dim // 2
@@ -113,4 +113,4 @@ class RetentionAttention(MatrixStateAttention):
         """Normalise each head, and open the gate."""
         mean, variance = ops.moments(outputs, axes=-1, keepdims=True)
         normalized = (outputs - mean) * ops.rsqrt(variance + _EPSILON)
-        return super().finish(normalized * keras.activations.silu(super().project("gate", x, None)), x, mask)
+        return super().finish(normalized * keras.activations.silu(super().project_part("gate", x, None)), x, mask)

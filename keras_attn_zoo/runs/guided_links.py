@@ -17,7 +17,7 @@ from keras_attn_zoo.runs.preparation import PreparedData, cache_name
 from keras_attn_zoo.runs.settings import TrainingSettings
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.support.checksums import sha256
-from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.files import PathLike, shown
 from keras_attn_zoo.support.locks import locked
 from keras_attn_zoo.support.messages import progress_bar
@@ -122,7 +122,8 @@ def _links_of_file(corpus, training):
     given, wanted = (sum(1 for part in parts for _ in part) for parts in ([lines], splits if is_split else splits[:1]))
     if given != wanted:
         raise UserError(
-            f"{shown(path)} has {given} lines, but the training text {wanted} sentence pairs: give one line per pair."
+            f"{shown(path)} has {counted(given, 'line')}, but the training text {counted(wanted, 'sentence pair')}: "
+            "give one line per pair."
         )
     if is_split:
         lines = random_split(lines, seed=description["split_seed"], max_held_out=description.get("max_held_out")).train

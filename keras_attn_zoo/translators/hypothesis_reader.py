@@ -60,6 +60,11 @@ class HypothesisReader:
             from keras_attn_zoo.evaluation.minimum_bayes_risk import check_utility
 
             check_utility(mbr)
+            if sampler.num_beams == 1:
+                text = "chooses among several hypotheses, and the search has one"
+                raise UserError(
+                    f"mbr {text}: take more beams or samples.", f"--mbr {text}: give more --beams, or --samples."
+                )
         if replace_unknown and not all(subwords.whole_words for subwords in preprocessor.subwords):
             text = "is for word models, and this translator has subwords: leave it out."
             raise UserError(f"replace_unknown {text}", f"--replace-unknown {text}")

@@ -57,15 +57,22 @@ def test_links_are_scored(attn_zoo):
 
 def test_a_base_that_nothing_tells_is_said(attn_zoo, tmp_path):
     (tmp_path / "one").write_text("1-1\n1-1\n1-1\n")
-    told = "one: read as counted from 0, although no position is 0; see --input-base"
+    doubt = "one: read as counted from 0, although no position is 0: if words are counted from 1, give"
+    told = f"{doubt} --input-base 1"
     assert told in attn_zoo("links", "one")[2]
     for options in (("--input-base", 0), ("--input-base", 1), ("--input-format", "talp")):
         assert attn_zoo("links", "one", *options)[2] == ""
     assert attn_zoo("links", "forward")[2] == ""
     (tmp_path / "bitext").write_text("a b ||| c d\n" * 3)
     (tmp_path / "zero").write_text("0-0\n" * 3)
+    told = "zero has a position 0 and one has none: if both count from 0, give --input-base 0"
+    assert told in attn_zoo("links", "one", "zero", "--symmetrize", "union")[2]
+    assert attn_zoo("links", "one", "zero", "--symmetrize", "union", "--input-base", 0)[0] == 0
     error = attn_zoo("links", "zero", "--gold", "one")[2]
-    assert "one: read as counted from 0, although no position is 0; see --index-base" in error
+    assert (
+        "one: read as counted from 0, although no position is 0: if words are counted from 1, give --index-base 1"
+        in error
+    )
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,7 @@ LONG = "bado " * 15
     [
         ({"n_best": 4}, "n_best=4 is more than 3 beams: search with more beams"),
         ({"n_best": 3, "sampler": Sampling(2)}, "n_best=3 is more than 2 samples: draw more"),
+        ({"mbr": "chrf", "sampler": BeamSearch(1)}, "mbr chooses among several hypotheses, and the search has one"),
         ({"mbr": "chfr"}, r"there is no utility 'chfr': did you mean chrf\?"),
         (
             {"sampler": BeamSearch(2, min_length=15)},

@@ -48,7 +48,7 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
         """How many columns the matrix has: as many as a value that is written."""
         return self.value_dim
 
-    def project(self, part: str, x: Tensor, positions: Tensor) -> Tensor:
+    def project_part(self, part: str, x: Tensor, positions: Tensor) -> Tensor:
         """Return a part of x `(batch, length, width)` at these positions, float32 `(batch, heads, length, ...)`."""
         return ops.cast(getattr(self, f"{part}_dense")(x), "float32")
 
@@ -58,8 +58,8 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
         `real` is a mask `(batch, length)` of positions that are no padding; None if all are.
         """
         return {
-            "key": self.project("key", x, positions),
-            "value": self.project("value", x, positions),
+            "key": self.project_part("key", x, positions),
+            "value": self.project_part("value", x, positions),
             "log_decay": self.log_decay(x, real),
         }
 
@@ -99,7 +99,7 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
     ) -> Tensor:
         """Return the contexts of a call without scores; see `AttentionLayer.attend_in_chunks`."""
         x = ops.cast(query, self.compute_dtype)
-        outputs = self.outputs(self.project("query", x, _positions_of(x)), memory, causal)
+        outputs = self.outputs(self.project_part("query", x, _positions_of(x)), memory, causal)
         return self.finish(outputs, x, attending_rows(query_mask, memory["mask"], causal))
 
     def attend(
@@ -112,7 +112,7 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Return the factors of the values, unmasked: products of queries and keys, times what decays between them."""
-        projected = self.project("query", query, _positions_of(query))
+        projected = self.project_part("query", query, _positions_of(query))
         products = ops.matmul(projected, ops.transpose(memory["key"], (0, 1, 3, 2)))
         from_start = ops.cumsum(memory["log_decay"], axis=2)
         apart = ops.abs(from_start - ops.transpose(from_start, (0, 1, 3, 2)))
@@ -160,7 +160,7 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
     ) -> tuple[TensorTree, Tensor | None, TensorTree]:
         """Write a position and read with its query; see `AttentionLayer.observe`."""
         memory, mask, state = super().observe(query, memory, state)
-        projected = self.project("query", query, _one(memory["index"]))
+        projected = self.project_part("query", query, _one(memory["index"]))
         memory["outputs"] = ops.matmul(projected, memory["matrix"])
         memory["factors"] = ops.matmul(projected, memory.get("columns", memory["matrix"][..., :0]))
         return memory, mask, state
