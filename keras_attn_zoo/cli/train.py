@@ -40,7 +40,7 @@ def add_arguments(parser: Parser) -> None:
         dest="initial_model",
         metavar="MODEL",
         help=f"continue a trained model: {MODEL}; weights, subwords and body are its own, and of a run so are the "
-        "settings, but for the length, unless they are changed",
+        "settings, but for the length and guided alignment, unless they are changed",
     )
     parser.add_argument(
         "--freeze",

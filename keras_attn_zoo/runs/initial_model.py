@@ -104,9 +104,10 @@ def load_initial_model(system: System) -> Translator | None:
     kept = {**own.sizes, **{name: getattr(own.data, name) for name in _OF_VOCABULARY}}
     for name, value in kept.items():
         if given[name] != value and name not in _WITHOUT_WEIGHTS:
+            free = [name for name in _WITHOUT_WEIGHTS if name in kept]
             raise UserError(
                 f"--from keeps body and vocabulary of {shown(model)}, which has {name}={shown_value(value)}, not "
-                f"{shown_value(given[name])}: leave it out. What may change are {', '.join(_WITHOUT_WEIGHTS)}, seed, "
+                f"{shown_value(given[name])}: leave it out. You may change {', '.join(free)}, seed, "
                 "precision, and the settings of search, training, lengths and filters."
             )
     return translator

@@ -119,7 +119,7 @@ def test_a_stopped_continuation_resumes_to_the_same_bits(trained, corpus, tmp_pa
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"hidden_dim": 16}, r"has hidden_dim=12, not 16: leave it out\. What may change are dropout, "),
+        ({"hidden_dim": 16}, r"has hidden_dim=12, not 16: leave it out\. You may change dropout, "),
         ({"cross_attention": "luong_general"}, "has cross_attention='bahdanau'"),
         ({"model_type": "char"}, "has model_type='word', not 'char'"),
         ({"joint": True}, "has joint=False"),
