@@ -36,7 +36,7 @@ TRANSLATORS = {
     "average": lambda: tiny.translator(body=tiny.transformer, decoder_attention=["average", "multi_head"]),
     "ran": lambda: tiny.translator(body=tiny.transformer, **RAN),
     "positions": lambda: tiny.translator(
-        body=tiny.transformer, encoder_attention="gaussian", decoder_attention=["gaussian", "random_synthesizer"]
+        body=tiny.transformer, encoder_attention="gaussian", decoder_attention="random_synthesizer"
     ),
     "pooled": lambda: tiny.translator(
         sampler=PooledBeamSearch(3, length_penalty=0.8, min_length=2, no_repeat_ngram=2, forced_end=3)
