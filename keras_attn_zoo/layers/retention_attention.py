@@ -87,7 +87,7 @@ class RetentionAttention(MatrixStateAttention):
             return found
         half = self.key_dim // 2
         frequencies = ops.convert_to_tensor(10000.0 ** (-np.arange(half) / half), dtype="float32")
-        angles = ops.multiply(positions[:, None], frequencies)
+        angles = ops.cast(positions, "float32")[:, None] * frequencies
         cosines, sines = ops.cos(angles), ops.sin(angles)
         real, imaginary = found[..., :half], found[..., half:]
         turned = ops.concatenate([real * cosines - imaginary * sines, real * sines + imaginary * cosines], axis=-1)
