@@ -31,7 +31,7 @@ FOLDER = ROOT / "docs" / "results"
 TASKS = ["zeng2021_dialogue", "zeng2021_summarization"]
 NAMES = sorted([path.stem for path in (ROOT / "recipes").glob("*.py")] + TASKS)
 # Pages of no recipe.
-OTHERS = {"breaks", "index", "latent-alignment", "reliability", "word-alignment"}
+OTHERS = {"breaks", "combinations", "index", "latent-alignment", "reliability", "word-alignment"}
 FOUND = json.loads((FOLDER / "findings.json").read_text("utf-8"))
 INDEX = "# Results\n\n<!-- results: findings -->\n\nold\n\n<!-- end -->\n"
 # Kilobytes of a picture.
