@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_attn_zoo.layers.base.matrix_state import MatrixStateAttention
+from keras_attn_zoo.layers.base.positions.rotary import rotated
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
 
@@ -85,12 +86,7 @@ class RetentionAttention(MatrixStateAttention):
         found = super().project_part(part, x, positions)
         if part == "value":
             return found
-        half = self.key_dim // 2
-        frequencies = ops.convert_to_tensor(10000.0 ** (-np.arange(half) / half), dtype="float32")
-        angles = ops.cast(positions, "float32")[:, None] * frequencies
-        cosines, sines = ops.cos(angles), ops.sin(angles)
-        real, imaginary = found[..., :half], found[..., half:]
-        turned = ops.concatenate([real * cosines - imaginary * sines, real * sines + imaginary * cosines], axis=-1)
+        turned = rotated(found, positions)
         return turned * self.key_dim**-0.5 if part == "query" else turned
 
     def log_decay(self, x: Tensor, real: Tensor | None = None) -> Tensor:

@@ -42,11 +42,17 @@ class Rotary(RelativePositions):
             )
 
     def turned(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Turn, in float32: bfloat16 has too few digits for the angles of large positions."""
-        half = self.key_dim // 2
-        speeds = _BASE ** (-ops.arange(half, dtype="float32") / half)
-        angles = ops.cast(positions, "float32")[:, None] * speeds
-        cos, sin = ops.cos(angles), ops.sin(angles)
-        first, second = ops.split(ops.cast(x, "float32"), 2, axis=-1)
-        turned = ops.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1)
-        return ops.cast(turned, x.dtype)
+        """Turn queries or keys; see `rotated`."""
+        return rotated(x, positions)
+
+
+def rotated(x: Tensor, positions: Tensor) -> Tensor:
+    """Return x `(batch, heads, length, width)`, turned by the angles of positions `(length,)`; see `Rotary`."""
+    half = x.shape[-1] // 2
+    # In float32: bfloat16 has too few digits for the angles of large positions.
+    speeds = _BASE ** (-ops.arange(half, dtype="float32") / half)
+    angles = ops.cast(positions, "float32")[:, None] * speeds
+    cos, sin = ops.cos(angles), ops.sin(angles)
+    first, second = ops.split(ops.cast(x, "float32"), 2, axis=-1)
+    turned = ops.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1)
+    return ops.cast(turned, x.dtype)
