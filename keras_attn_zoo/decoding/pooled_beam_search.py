@@ -34,7 +34,8 @@ class PooledBeamSearch(BeamSearch):
             however long it becomes, can have a higher score than the worst of a full pool.
         forced_end: the id of the end token, if a translation of the maximum length ends with it, at no cost to its
             score; with None, it is cut.
-        renormalize: whether probabilities sum to 1 without the body's `suppressed_tokens`, or only with them.
+        renormalize: whether probabilities sum to 1 without the tokens that are ruled out, such as the body's
+            `suppressed_tokens`, or only with them.
         **kwargs: `min_length`, `no_repeat_ngram` and `temperature`, see `BeamSearch`.
 
     State: all in the loop's variables, as with `BeamSearch`; of the state of the
@@ -124,16 +125,17 @@ class PooledBeamSearch(BeamSearch):
 
         def body(tokens, state, index, running, pool, improvable):
             logits, _, new = next(tokens, {"memory": memory, "state": state}, index)
+            if (process := composed(processors, tokens, index)) is not None:
+                logits = ops.where(forced[:, index][:, None], logits, process(ops.cast(logits, "float32")))
             if self.forced_end is not None:
                 only_end = ops.where(ops.arange(ops.shape(logits)[-1]) == self.forced_end, 0.0, IMPOSSIBLE)
                 now = ops.logical_and(index == last, ops.logical_not(forced[:, index]))
                 logits = ops.where(now[:, None], only_end, ops.cast(logits, "float32"))
             vocabulary = ops.shape(logits)[-1]
             width = min(2 * beams, vocabulary) if isinstance(vocabulary, int) else 2 * beams
-            process = composed(processors, tokens, index)
-            steps, chosen = self.best_of_step(logits, tokens[:, index], forced[:, index], width, processed=process)
+            steps, chosen = self.best_of_step(logits, tokens[:, index], forced[:, index], width)
             if not self.renormalize:
-                # They are logarithms of probabilities, without those of the tokens that are suppressed.
+                # They are logarithms of probabilities, without those of the tokens that are ruled out.
                 steps = steps + ops.logsumexp(ops.cast(logits, "float32"), axis=-1, keepdims=True)
             candidates = ops.maximum(running[..., None] + ops.reshape(steps, (batch, beams, width)), IMPOSSIBLE)
             candidates, best = ops.top_k(ops.reshape(candidates, (batch, -1)), k=2 * beams)

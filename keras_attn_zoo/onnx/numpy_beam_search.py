@@ -208,11 +208,12 @@ class PooledBeamSearch(BeamSearch):
     """Search as `decoding.PooledBeamSearch` does, whose docstring has the arguments.
 
     Args:
-        early_stopping, forced_end: see there.
+        early_stopping, forced_end, renormalize: see there.
     """
 
     early_stopping: bool | str = False
     forced_end: int | None = None
+    renormalize: bool = True
 
     def _begin(self, mask, start):
         """Return the beginnings, with an empty pool for each sentence."""
@@ -220,6 +221,13 @@ class PooledBeamSearch(BeamSearch):
         pools = np.empty(len(mask), dtype=object)
         pools[:] = [[] for _ in mask]
         return {**hypotheses, "pool": pools, "improvable": np.ones(len(mask), "bool")}
+
+    def _rule_out(self, log_probs, tokens, position):
+        """Rule out as `BeamSearch` does; without what is ruled out, the others sum to 1 if that is asked for."""
+        super()._rule_out(log_probs, tokens, position)
+        if self.renormalize and (self.min_length or self.no_repeat_ngram):
+            # Each is a logarithm of a probability, so none is large.
+            log_probs -= np.log(np.exp(log_probs).sum(axis=-1, keepdims=True))
 
     def _advance(self, hypotheses, log_probs, attention, position):
         """Return the best unfinished continuations; those that end enter the pools."""

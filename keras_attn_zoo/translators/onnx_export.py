@@ -10,7 +10,6 @@ from keras import ops, tree
 
 import keras_attn_zoo
 from keras_attn_zoo.data.marian_pieces import MarianPieces
-from keras_attn_zoo.decoding import PooledBeamSearch
 from keras_attn_zoo.support.checksums import write_checksums
 from keras_attn_zoo.support.errors import UserError, choice
 from keras_attn_zoo.support.extras import require
@@ -71,9 +70,6 @@ def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32"
     renormalize = getattr(translator.sampler, "renormalize", True)
     lengths = preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length
     programs = SearchPrograms(translator.backbone, lengths, settings.pop("search_top_k"), renormalize)
-    if isinstance(translator.sampler, PooledBeamSearch):
-        # The step does it.
-        del settings["pooled"]["renormalize"]
     with atomic_path(folder) as aside:
         aside.mkdir()
         _write_programs(programs, aside / ENCODER, aside / STEP)

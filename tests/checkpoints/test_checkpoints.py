@@ -32,7 +32,7 @@ SOME = [
     ("generation_config.json", "early_stopping", "never", EQUAL),
     ("generation_config.json", "num_beams", 1, EQUAL),
     ("generation_config.json", "renormalize_logits", False, EQUAL),
-    ("generation_config.json", "no_repeat_ngram_size", 2, REFUSED),
+    ("generation_config.json", "no_repeat_ngram_size", 2, EQUAL),
     ("tokenizer_config.json", "extra_special_tokens", ["<ent>", "lo"], EQUAL),
     ("tokenizer_config.json", "eos_token", "<ent>", REFUSED),
 ]
@@ -96,8 +96,9 @@ def test_settings_of_the_search_stand_in_config_json_where_there_is_no_other_fil
 
 
 @pytest.mark.long
-def test_an_export_says_what_was_read(base, tmp_path):
-    search = {"num_beams": 3, "length_penalty": 0.4, "early_stopping": True, "renormalize_logits": False}
+@pytest.mark.parametrize("more", [{"renormalize_logits": False}, {"min_length": 8, "no_repeat_ngram_size": 2}])
+def test_an_export_says_what_was_read(base, tmp_path, more):
+    search = {"num_beams": 3, "length_penalty": 0.4, "early_stopping": True, **more}
     tokens = {"extra_special_tokens": ["<ent>", "lo"], "clean_up_tokenization_spaces": True}
     changes = {"generation_config.json": search, "tokenizer_config.json": tokens}
     translator = Translator.from_preset(changed(base, tmp_path / "changed", changes))

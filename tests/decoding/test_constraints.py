@@ -111,7 +111,13 @@ def test_both_searches_keep_a_minimum_length_and_repeat_nothing(sampler):
         shorter += len(words_of((0, 0, plain["token_ids"][row, beam].tolist()))) < 3
         total, ids = 0.0, found["token_ids"][row, beam].tolist()
         for i in range(1, ids.index(STOP) + 1 if STOP in ids else len(ids)):
-            total += next_log_probs(logits, row, ids[:i])[ids[i]]
+            log_probs = next_log_probs(logits, row, ids[:i])
+            total += log_probs[ids[i]]
+            if sampler is PooledBeamSearch:
+                # As in Transformers, what is allowed sums to 1.
+                repeating = {token for token in range(len(log_probs)) if not has_ngrams_once([*ids[1:i], token], 2)}
+                ruled_out = (repeating - {STOP}) | ({STOP} if i <= 3 else set())
+                total -= np.log(np.exp(np.delete(log_probs, list(ruled_out))).sum())
         np.testing.assert_allclose(found["log_probs"][row, beam], total, atol=2e-5)
     assert shorter > 0
 

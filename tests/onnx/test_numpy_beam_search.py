@@ -67,6 +67,7 @@ def by_keras(sampler, logits):
         (True, {"length_penalty": 1.0}),
         (True, {"length_penalty": 0.7, "early_stopping": True, "forced_end": END}),
         (True, {"length_penalty": 1.1, "early_stopping": "never", "no_repeat_ngram": 1}),
+        (True, {"length_penalty": 1.0, "min_length": 3, "no_repeat_ngram": 2, "forced_end": END}),
     ],
 )
 def test_translations_are_those_of_the_search_on_keras(logits, beams, pooled, options):

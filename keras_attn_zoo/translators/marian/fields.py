@@ -136,6 +136,7 @@ CONFIG = Fields(
 GENERATION = Fields(
     read={
         **dict.fromkeys(("num_beams", "max_length", "max_new_tokens"), (int, _NULL)),
+        **dict.fromkeys(("min_length", "min_new_tokens", "no_repeat_ngram_size"), (int, _NULL)),
         "length_penalty": (int, float, _NULL),
         "early_stopping": (bool, str, _NULL),
         "renormalize_logits": (bool, _NULL),
@@ -165,13 +166,10 @@ GENERATION = Fields(
     },
     refused={
         "do_sample": (False,),
-        "min_length": (0,),
-        "min_new_tokens": (0,),
         "max_time": (),
         "stop_strings": (),
         "repetition_penalty": (1,),
         "encoder_repetition_penalty": (1,),
-        "no_repeat_ngram_size": (0,),
         "encoder_no_repeat_ngram_size": (0,),
         "forced_bos_token_id": (),
         "force_bos_token_to_be_generated": (False,),

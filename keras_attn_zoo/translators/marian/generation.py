@@ -76,10 +76,14 @@ class Generation:
         forced = _one(self.fields.get("forced_eos_token_id"))
         if forced is not None and forced != end:
             raise self._error(f"forced_eos_token_id={shown(repr(forced))}, but {END} is number {end}")
+        # It counts the start token, which the other does not.
+        least = max(self._number("min_length", 0, (int,), 0) - 1, 0)
+        least = self._number("min_new_tokens", least, (int,), 0)
+        further: Any = {"min_length": least, "no_repeat_ngram": self._number("no_repeat_ngram_size", 0, (int,), 0)}
         if beams == 1 and forced is None:
-            return BeamSearch(1, penalty)
+            return BeamSearch(1, penalty, **further)
         renormalize = self.fields.get("renormalize_logits") is True
-        return PooledBeamSearch(beams, penalty, stopping, forced, renormalize)
+        return PooledBeamSearch(beams, penalty, stopping, forced, renormalize, **further)
 
     def suppressed_tokens(self, size: int) -> list[int]:
         """Return the ids that a search never chooses, out of `size`; Transformers ignores a bad word that is the end.
