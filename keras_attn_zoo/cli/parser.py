@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from keras_attn_zoo.cli.process import one_line
 from keras_attn_zoo.runs.system import SETTINGS
-from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.errors import UserError, choice
 from keras_attn_zoo.support.setting_types import Setting
 
 # How alike two options have to be to take one for the other: more than most words of a few letters are.
@@ -99,6 +99,12 @@ class Parser(argparse.ArgumentParser):
             if near := difflib.get_close_matches(option, known, n=1, cutoff=_NEAR):
                 self.error(f"unknown option {option}: did you mean {near[0]}?")
         return super().parse_known_args(args, namespace)
+
+    def _check_value(self, action, value):
+        """Name the nearest choice, where argparse lists them all."""
+        if action.choices is not None and value not in action.choices:
+            names = map(str, action.choices)
+            raise argparse.ArgumentError(action, f"there is no {str(value)!r}: {choice(str(value), names)}")
 
     def error(self, message: str) -> NoReturn:
         """Print the error and exit with status 2."""

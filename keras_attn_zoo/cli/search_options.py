@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from keras_attn_zoo.cli.options import refuse
-from keras_attn_zoo.cli.parser import Parser, checked, typed
+from keras_attn_zoo.cli.parser import Parser, typed
 from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.support.choices import MOST_BEAMS
-from keras_attn_zoo.support.errors import UserError, choice, counted
+from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.files import kind_of, shown
 from keras_attn_zoo.support.setting_types import Number, Whole
 
@@ -36,7 +36,7 @@ def add_strategy_arguments(parser: Parser) -> None:
         group.add_argument(f"--{name.replace('_', '-')}", type=typed(setting), metavar="N", help=help)
     group.add_argument(
         "--strategy",
-        type=_one_of("strategy", STRATEGIES),
+        choices=STRATEGIES,
         metavar="NAME",
         help="beam, diverse for groups of beams that take different words, or sampling (default: the run's search)",
     )
@@ -84,7 +84,7 @@ def add_strategy_arguments(parser: Parser) -> None:
     )
     group.add_argument(
         "--mbr",
-        type=_one_of("utility", _UTILITIES),
+        choices=_UTILITIES,
         metavar="NAME",
         help="choose among all beams or samples the translation that agrees best with the others, by chrf or bleu",
     )
@@ -106,15 +106,6 @@ def add_strategy_arguments(parser: Parser) -> None:
         action="store_true",
         help="write the source word that it attends to in place of an unknown word (word models only)",
     )
-
-
-def _one_of(what, names):
-    def read(text):
-        if text not in names:
-            raise UserError(f"there is no {what} {text!r}: {choice(text, names)}")
-        return text
-
-    return checked(read)
 
 
 def check_strategy_options(options: argparse.Namespace) -> None:

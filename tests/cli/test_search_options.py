@@ -91,8 +91,8 @@ def test_what_contradicts_itself_is_refused(attn_zoo, trained, options, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--strategy", "sampler"), "there is no strategy 'sampler': did you mean sampling? (see"),
-        (("--mbr", "chfr"), "there is no utility 'chfr': did you mean chrf? (see"),
+        (("--strategy", "sampler"), "argument --strategy: there is no 'sampler': did you mean sampling? (see"),
+        (("--mbr", "chfr"), "argument --mbr: there is no 'chfr': did you mean chrf? (see"),
         (("--top-p", 1.5), "argument --top-p: the value must be a number above 0 and at most 1; received 1.5. (see"),
     ],
 )
