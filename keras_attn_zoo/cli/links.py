@@ -9,12 +9,11 @@ from keras_attn_zoo.cli.options import (
     given_gold,
     lengths_of,
     links_in,
-    lowest_position,
     refuse,
     write_links,
 )
 from keras_attn_zoo.cli.parser import Command, Parser
-from keras_attn_zoo.evaluation.alignments import FORMATS
+from keras_attn_zoo.evaluation.alignments import FORMATS, base_of, lowest_position
 from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.files import shown
 
@@ -53,6 +52,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.evaluation.symmetrization import symmetrize
 
     _check(options)
+    base_of(options.format, options.output_base)
     pairs = lengths = gold = None
     if any(file is not None for file in (options.bitext, options.source, options.target)):
         pairs = read_bitext(options.bitext, options.source, options.target, options.reverse)

@@ -21,7 +21,9 @@ from keras_attn_zoo.evaluation.alignments import (
     Link,
     WordPair,
     format_alignments,
+    lowest_position,
     read_alignments,
+    tell_base,
 )
 from keras_attn_zoo.evaluation.symmetrization import SYMMETRIZATIONS
 from keras_attn_zoo.runs.run_folder import RunFolder, check_name, is_further
@@ -229,6 +231,12 @@ def add_links_arguments(parser: Parser) -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help="file for the links, source first")
     parser.add_argument(
         "--format", choices=FORMATS, default="pharaoh", help="format of what is written (default: pharaoh)"
+    )
+    parser.add_argument(
+        "--output-base",
+        type=int,
+        choices=(0, 1),
+        help="number of the first word in what is written (default: 0 in the formats pharaoh and tsv, 1 in the others)",
     )
 
 
@@ -534,15 +542,9 @@ def links_in(
 ) -> list[Alignment]:
     """Return the links of a file; if neither `option`, the format nor a link tells the base, say which was assumed."""
     links = read_alignments(path, index_base, reverse, lengths, format)
-    if index_base is None and FORMATS[format] is None and lowest_position(links) > 0:
-        text = "%s: read as counted from 0, although no position is 0: if words are counted from 1, give %s 1"
-        _LOG.info(text, shown(path), option)
+    if index_base is None and FORMATS[format] is None:
+        tell_base(path, lowest_position(links), option)
     return links
-
-
-def lowest_position(links: Iterable[Alignment]) -> int:
-    """Return the lowest position that is linked in a file; 0 if none is."""
-    return min((min(link) for one in links for link in one.possible), default=0)
 
 
 def lengths_of(pairs: Iterable[WordPair]) -> list[tuple[int, int]]:
@@ -557,7 +559,7 @@ def write_links(
     scores: AlignmentScores | None,
 ) -> None:
     """Write links to `--output`, or print them where there are no scores; print the scores."""
-    text = format_alignments(links, format=options.format, pairs=pairs)
+    text = format_alignments(links, options.output_base, format=options.format, pairs=pairs)
     if options.output:
         write_text(options.output, text)
         _LOG.info("wrote %s", options.output)

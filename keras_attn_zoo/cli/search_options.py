@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from keras_attn_zoo.cli.options import refuse
 from keras_attn_zoo.cli.parser import Parser, typed
 from keras_attn_zoo.runs.system import SETTINGS
-from keras_attn_zoo.support.choices import MOST_BEAMS
+from keras_attn_zoo.support.choices import LOWEST_TEMPERATURE, MOST_BEAMS
 from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.files import kind_of, shown
 from keras_attn_zoo.support.setting_types import Number, Whole
@@ -60,7 +60,7 @@ def add_strategy_arguments(parser: Parser) -> None:
     )
     group.add_argument(
         "--temperature",
-        type=typed(Number(least=0, most=100, above=True)),
+        type=typed(Number(least=LOWEST_TEMPERATURE, most=100)),
         metavar="T",
         help="divides the logits that are drawn from; below 1 for likelier words (default: 1)",
     )

@@ -90,6 +90,7 @@ def run(options: argparse.Namespace) -> None:
     from keras_attn_zoo.data.text_files import read_windows
 
     models, options.sentences = _models_and_sentences(options)
+    _refuse_names(options.sentences)
     if options.sentences and options.input is not None:
         raise UserError("received both sentences and --input: give only one.")
     if len(models) > 1 and any(map(is_exported, models)):
@@ -107,7 +108,6 @@ def run(options: argparse.Namespace) -> None:
     else:
         windows = read_windows("-" if options.input is None else options.input, WINDOW_BATCHES * options.batch_size)
 
-    _refuse_names(options.sentences)
     translate, made_by = _by_onnx(options) if is_exported(options.model) else _by_keras(options, models)
     bar = progress_bar("translating") if options.output else contextlib.nullcontext()
     with bar as show, _output(options, made_by) as output:
@@ -201,8 +201,12 @@ def _refuse_names(sentences):
             raise UserError(f"{shown(sentence)} is a model: models come before all sentences. {elsewhere}")
         if "_" in sentence and (near := near_names(sentence, cutoff=0.6)):
             raise UserError(f"there is no model {shown(sentence)}: did you mean {' or '.join(near)}? {elsewhere}")
-        if not any(map(str.isspace, sentence)) and os.path.isfile(sentence):
+        if any(map(str.isspace, sentence)):
+            continue
+        if os.path.isfile(sentence):
             raise UserError(f"{shown(sentence)} is a file: give it with --input. {elsewhere}")
+        if (parent := os.path.dirname(sentence)) and os.path.isdir(parent):
+            raise UserError(f"there is no model {shown(sentence)} in {shown(parent)}. {elsewhere}")
 
 
 def _translate_window(translate, window, before, options, append, show):

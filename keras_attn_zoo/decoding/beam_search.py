@@ -10,6 +10,7 @@ from keras import ops, tree
 
 from keras_attn_zoo.decoding.logits_processors import (
     IMPOSSIBLE,
+    ForbiddenWords,
     LogitsProcessor,
     MinLength,
     NoRepeatedNgrams,
@@ -256,7 +257,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
         batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
         index = ops.cast(index, "int32")
         start = index
-        processors = self.all_processors(start, stop_token_ids, processors)
+        processors = self.all_processors(start, (limit or length) - 1, stop_token_ids, processors)
         tokens, forced, memory, state, log_probs = self._begin(prompt, mask, cache)
         by_sentence = cache.get("by_sentence", {})
         finished = ops.zeros((batch, beams), dtype="bool")
@@ -358,15 +359,20 @@ class BeamSearch(keras_hub.samplers.Sampler):
         }
 
     def all_processors(
-        self, start: Tensor, stop_token_ids: Sequence[int] | None, further: Sequence[LogitsProcessor]
+        self,
+        start: Tensor,
+        last: int | Tensor,
+        stop_token_ids: Sequence[int] | None,
+        further: Sequence[LogitsProcessor],
     ) -> list[LogitsProcessor]:
-        """Return what rules out tokens: that of the settings, and what a search is given."""
+        """Return what rules out tokens between two positions: that of the settings, and what a search is given."""
         own: list[LogitsProcessor] = []
         if self.min_length and stop_token_ids:
             own.append(MinLength(self.min_length, stop_token_ids, start))
         if self.no_repeat_ngram:
             own.append(NoRepeatedNgrams(self.no_repeat_ngram, start))
-        return [*own, *further]
+        given = (dataclasses.replace(one, last=last) if isinstance(one, ForbiddenWords) else one for one in further)
+        return [*own, *given]
 
     def scored(self, log_probs: Tensor, lengths: Tensor, bonus: dict[str, Tensor]) -> Tensor:
         """Return the scores of log-probabilities; `bonus`, if there is one, has what coverage adds to them."""

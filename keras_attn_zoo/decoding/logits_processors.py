@@ -88,15 +88,20 @@ class ForbiddenWords:
         table: the next state, int `(states, vocabulary)`; below 0 for a token that completes a word. State 0 is that
             inside any other word.
         reach: how many tokens it takes to know a state, whatever was before.
+        end: id of the end token. At the last position, a token is ruled out if an end behind it would complete a word:
+            the translation may be cut there.
+        last: the last position, which a search sets; None if nothing is cut.
 
     Example:
         >>> table = np.array([[0, 1], [0, -1]])  # a second 1 in turn completes a word
-        >>> ForbiddenWords(table, 1)(np.zeros((1, 2)), np.array([[0, 1, 0]]), 2).tolist()
+        >>> ForbiddenWords(table, 1, end=0)(np.zeros((1, 2)), np.array([[0, 1, 0]]), 2).tolist()
         [[0.0, -1000000000.0]]
     """
 
     table: np.ndarray
     reach: int
+    end: int
+    last: int | Tensor | None = None
 
     def __call__(self, logits: Tensor, tokens: Tensor, index: Tensor) -> Tensor:
         """Return the logits without those that complete a word."""
@@ -108,6 +113,9 @@ class ForbiddenWords:
             # Before the first position, nothing has been read.
             state = ops.where(index >= back, ops.take(flat, state * vocabulary + token), 0)
         completes = ops.take(ops.convert_to_tensor(self.table < 0), state, axis=0)
+        if self.last is not None:
+            ends = (self.table < 0) | (self.table[self.table, self.end] < 0)
+            completes = ops.where(index == self.last, ops.take(ops.convert_to_tensor(ends), state, axis=0), completes)
         return ops.where(completes, IMPOSSIBLE, logits)
 
 

@@ -96,8 +96,8 @@ class PooledBeamSearch(BeamSearch):
         beams = self.num_beams
         batch, length = ops.shape(prompt)[0], ops.shape(prompt)[1]
         start = index = ops.cast(index, "int32")
-        processors = self.all_processors(start, stop_token_ids, processors)
         last = (limit or length) - 1
+        processors = self.all_processors(start, last, stop_token_ids, processors)
 
         def folded(x):
             return ops.reshape(x, (batch, -1, *ops.shape(x)[1:]))
@@ -134,9 +134,11 @@ class PooledBeamSearch(BeamSearch):
             vocabulary = ops.shape(logits)[-1]
             width = min(2 * beams, vocabulary) if isinstance(vocabulary, int) else 2 * beams
             steps, chosen = self.best_of_step(logits, tokens[:, index], forced[:, index], width)
+            # Logits are logarithms of probabilities, without those of the tokens that are ruled out.
+            possible = ops.logsumexp(ops.cast(logits, "float32"), axis=-1, keepdims=True)
             if not self.renormalize:
-                # They are logarithms of probabilities, without those of the tokens that are ruled out.
-                steps = steps + ops.logsumexp(ops.cast(logits, "float32"), axis=-1, keepdims=True)
+                steps = steps + possible
+            steps = ops.where(possible > IMPOSSIBLE / 2, steps, IMPOSSIBLE)
             candidates = ops.maximum(running[..., None] + ops.reshape(steps, (batch, beams, width)), IMPOSSIBLE)
             candidates, best = ops.top_k(ops.reshape(candidates, (batch, -1)), k=2 * beams)
             best = ops.cast(best, "int32")

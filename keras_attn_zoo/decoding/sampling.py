@@ -9,6 +9,8 @@ import numpy as np
 from keras import ops
 
 from keras_attn_zoo.decoding.beam_search import BeamSearch, Step, flat
+from keras_attn_zoo.decoding.logits_processors import IMPOSSIBLE
+from keras_attn_zoo.support.choices import LOWEST_TEMPERATURE
 from keras_attn_zoo.support.types import Config, Tensor, TensorTree
 
 
@@ -62,8 +64,8 @@ class Sampling(BeamSearch):
         **kwargs: Any,
     ) -> None:
         super().__init__(samples, temperature=temperature, **kwargs)
-        if not temperature > 0:
-            raise ValueError(f"Sampling: `temperature` must be above 0. Received: {temperature}.")
+        if not temperature >= LOWEST_TEMPERATURE:
+            raise ValueError(f"Sampling: `temperature` must be at least {LOWEST_TEMPERATURE}. Received: {temperature}.")
         if top_k is not None and (not isinstance(top_k, int) or top_k < 1):
             raise ValueError(f"Sampling: `top_k` must be a positive integer or None. Received: {top_k}.")
         if top_p is not None and not 0 < top_p <= 1:
@@ -114,8 +116,13 @@ class Sampling(BeamSearch):
         token = ops.reshape(self.draw(allowed, ops.reshape(numbers, (-1,))), ops.shape(step.log_probs))
         token = ops.where(step.forced, ops.cast(step.given(), "int32"), token)
         token = ops.where(step.finished, 0, token)
-        cost = ops.take_along_axis(ops.log_softmax(logits), ops.reshape(token, (-1, 1)), axis=1)
-        cost = ops.where(step.finished, 0.0, ops.reshape(cost, ops.shape(token)))
+        places = ops.reshape(token, (-1, 1))
+        cost = ops.take_along_axis(ops.log_softmax(logits), places, axis=1)
+        # Where nothing is allowed, what is drawn is not either.
+        is_allowed = ops.take_along_axis(allowed, places, axis=1) > IMPOSSIBLE / 2
+        is_allowed = ops.logical_or(is_allowed, ops.reshape(step.forced, (-1, 1)))
+        cost = ops.reshape(ops.where(is_allowed, cost, IMPOSSIBLE), ops.shape(token))
+        cost = ops.where(step.finished, 0.0, cost)
         log_probs = step.log_probs + cost
         parents = ops.broadcast_to(ops.arange(self.num_beams, dtype="int32"), ops.shape(token))
         scores = self.scored(log_probs, step.lengths, step.bonus)

@@ -6,6 +6,7 @@ read and write them need to know (`index_base`, `reverse`).
 """
 
 import collections
+import logging
 import re
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field
@@ -13,8 +14,9 @@ from typing import TypeAlias
 
 from keras_attn_zoo.data.text_files import read_columns
 from keras_attn_zoo.support.errors import UserError, choice
-from keras_attn_zoo.support.files import PathLike, write_text
+from keras_attn_zoo.support.files import PathLike, shown, write_text
 
+_LOG = logging.getLogger(__name__)
 # Source and target position.
 Link: TypeAlias = tuple[int, int]
 # Source words and target words.
@@ -265,6 +267,23 @@ def check_inside(
         )
 
 
+def lowest_position(alignments: Iterable[Alignment]) -> int:
+    """Return the lowest position that is linked in a file; 0 if none is.
+
+    Example:
+        >>> lowest_position([Alignment({(2, 1)}), Alignment()])
+        1
+    """
+    return min((min(link) for one in alignments for link in one.possible), default=0)
+
+
+def tell_base(path: PathLike, lowest: int, option: str) -> None:
+    """Say that positions were taken to count from 0 where no link tells, as none is the lowest: `option` says it."""
+    if lowest > 0:
+        text = "%s: read as counted from 0, although no position is 0: if words are counted from 1, give %s 1"
+        _LOG.info(text, shown(path), option)
+
+
 def _read_line(row, format, index_base, reverse, place):
     if format == "tsv":
         if len(row) < 2:
@@ -327,8 +346,11 @@ def _in_order(found, path, count):
         last = max(last, number)
         sure[number] |= links.sure
         possible[number] |= links.possible
-    nothing: Set[Link] = frozenset()
-    return [Alignment(sure.get(number, nothing), possible.get(number, nothing)) for number in range(1, last + 1)]
+    # One for all without links, of which a number that is wrong makes many.
+    alignments = [Alignment()] * last
+    for number, links in possible.items():
+        alignments[number - 1] = Alignment(sure[number], links)
+    return alignments
 
 
 def format_alignments(

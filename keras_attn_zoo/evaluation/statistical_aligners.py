@@ -176,7 +176,8 @@ class HMM(IBM1):
 
     Training begins with rounds of Model 1, which give t, and has its prior. In the others, the expectations are those
     of the forward-backward algorithm over all alignments; t is updated as in Model 1, and s(d) is the share of jumps
-    over a distance d in all expected jumps. Alignments are Viterbi's, the most probable a.
+    over a distance d in all expected jumps, which leaves out its normaliser, so that the likelihood may fall a little
+    in a round. Alignments are Viterbi's, the most probable a.
 
     Args:
         pairs, progress: see `IBM1`.

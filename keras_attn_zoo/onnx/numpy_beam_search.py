@@ -226,8 +226,8 @@ class PooledBeamSearch(BeamSearch):
         """Rule out as `BeamSearch` does; without what is ruled out, the others sum to 1 if that is asked for."""
         super()._rule_out(log_probs, tokens, position)
         if self.renormalize and (self.min_length or self.no_repeat_ngram):
-            # Each is a logarithm of a probability, so none is large.
-            log_probs -= np.log(np.exp(log_probs).sum(axis=-1, keepdims=True))
+            # Each is a logarithm of a probability, so none is large; the sum is 0 if nothing is possible any more.
+            log_probs -= np.log(np.maximum(np.exp(log_probs).sum(axis=-1, keepdims=True), np.float32(1e-38)))
 
     def _advance(self, hypotheses, log_probs, attention, position):
         """Return the best unfinished continuations; those that end enter the pools."""

@@ -12,7 +12,7 @@ from keras_attn_zoo.data.subword_links import SubwordLinks, build_subword_links
 from keras_attn_zoo.data.text_files import read_lines
 from keras_attn_zoo.data.words import normalise, split_words
 from keras_attn_zoo.evaluation.aligners import align_text
-from keras_attn_zoo.evaluation.alignments import check_inside, parse_alignment
+from keras_attn_zoo.evaluation.alignments import check_inside, lowest_position, parse_alignment, tell_base
 from keras_attn_zoo.runs.preparation import PreparedData, cache_name
 from keras_attn_zoo.runs.settings import TrainingSettings
 from keras_attn_zoo.runs.system import System
@@ -32,8 +32,9 @@ def check_links(system: System, corpus: Corpus) -> None:
     """
     training = system.training
     if training.guided_links is not None:
-        for _ in _links_of_file(corpus, training):
-            pass
+        lowest = lowest_position(_links_of_file(corpus, training))
+        if training.guided_index_base == 0:
+            tell_base(training.guided_links, lowest, "--index-base")
 
 
 def links_key(training: TrainingSettings) -> str | None:
@@ -79,7 +80,7 @@ def _linked_tokens(corpus, system, text, subwords):
         links = align_text(training.guided_aligner, words, method=training.guided_symmetrization)
     else:
         words = [(source.split(), target.split()) for source, target in pairs]
-        links = (one for number, one in enumerate(_links_of_file(corpus, training)) if number in kept)
+        links = (one.sure for number, one in enumerate(_links_of_file(corpus, training)) if number in kept)
     sides = list(zip(subwords, (truncation.source_ids, truncation.target_ids), strict=True))
     with progress_bar("linking the subwords", len(pairs), "pair") as show:
         for done, (pair, of_pair, linked) in enumerate(zip(pairs, words, links, strict=True), start=1):
@@ -114,7 +115,7 @@ class _Lines:
 
 
 def _links_of_file(corpus, training):
-    """Yield the sure links of each training pair, from a file with a line for each pair of the text."""
+    """Yield the links of each training pair, from a file with a line for each pair of the text."""
     path, base, lines = training.guided_links, training.guided_index_base, _Lines(training.guided_links)
     description, splits = corpus.description, corpus.splits
     # Of a random split, the file has all parts, of which the training part is drawn as that of the text was.
@@ -131,4 +132,4 @@ def _links_of_file(corpus, training):
         place = f"{shown(path)}, line {number}: "
         links = parse_alignment(line, base, place=place)
         check_inside(links, tuple(len(sentence.split()) for sentence in pair), place, base)
-        yield links.sure
+        yield links

@@ -20,8 +20,9 @@ def choose_trained(body: Any, training: TrainingSettings) -> None:
 
         W' = W + A·B
 
-    Every linear map of the body has them; recurrent cells, additive attentions, embeddings and layer norms are left as
-    they are. What is saved has W', and is a preset as any other.
+    Every Dense layer of the body has them; recurrent cells, other layers with kernels of their own, such as additive
+    attention and the output, embeddings and layer norms are left as they are. What is saved has W', and is a preset as
+    any other.
 
     Args:
         body: a backbone.
@@ -47,7 +48,7 @@ def _parts_of(path):
     embeddings = {"source_embedding", "target_embedding"} & {*names}
     if embeddings or {"encoder_positions", "decoder_positions"} & {*names}:
         return embeddings | {"embeddings"}
-    if {"output_projection", "latent_alignment_head", "readout"} & {*names}:
+    if {"output_projection", "latent_alignment_head", "first_order_alignment", "readout"} & {*names}:
         return {"output"}
     if names[0].startswith("encoder_"):
         return {"encoder"}

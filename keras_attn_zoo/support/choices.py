@@ -28,6 +28,6 @@ ALIGNERS = ("ibm1", "hmm", "fast_align", "eflomal")
 RELATIVE_POSITIONS = ("rotary", "alibi", "shaw", "t5")
 POSITIONS = ("sine", "halved_sine", "learned", "none", *RELATIVE_POSITIONS)
 # Bounds of a beam search: its beams, and the exponent of its length penalty.
-MOST_BEAMS, HIGHEST_PENALTY = 1000, 10
+MOST_BEAMS, HIGHEST_PENALTY, LOWEST_TEMPERATURE = 1000, 10, 0.001
 # Tokens of a sentence or a translation, in a run and in a search: above the length of any.
 MOST_TOKENS = 10_000

@@ -45,7 +45,7 @@ class Constraints:
 
         Raises:
             UserError: another number of sentences; anything other than strings; a forbidden word that is none; a
-                required one that is empty, unknown or forbidden; more than there is room for.
+                required one that is empty, unknown or forbidden; an unknown prefix; more than there is room for.
         """
         subwords = tokenizer.subwords
         prefixes = [""] * sentences if self.prefixes is None else check_texts(self.prefixes, "prefixes")
@@ -60,6 +60,8 @@ class Constraints:
                 raise UserError(f"{reprlib.repr(phrase)} is required and has a forbidden word: leave one of them out.")
         phrases = [[known[phrase] for phrase in dict.fromkeys(of_sentence)] for of_sentence in required]
         for number, (prefix, of_sentence) in enumerate(zip(ids, phrases, strict=True), start=1):
+            if UNKNOWN in prefix:
+                raise UserError(f"prefix {number} has what the vocabulary does not know: give another one.")
             if automaton is not None and _has_forbidden(automaton, prefix):
                 raise UserError(f"prefix {number} has a forbidden word: leave one of them out.")
             needed = len(prefix) + sum(map(len, of_sentence))
@@ -157,7 +159,7 @@ class EncodedConstraints:
 
 @functools.lru_cache(maxsize=8)
 def _automaton(subwords, words):
-    return ForbiddenWords(*word_automaton(_pieces(subwords), words))
+    return ForbiddenWords(*word_automaton(_pieces(subwords), words), subwords.end)
 
 
 @functools.lru_cache(maxsize=8)

@@ -106,7 +106,7 @@ GENERATION = {
     "max_matching_ngram_size": [3],
     "max_new_tokens": [7, 20, -1],
     "max_time": [0.0001],
-    "min_length": [8, 20, -1],
+    "min_length": [8, 14, 20, -1],
     "min_new_tokens": [7, 20, "x"],
     "min_p": [0.5],
     "no_repeat_ngram_size": [1, 2, 3, -1],

@@ -30,6 +30,12 @@ def test_every_format_becomes_every_other(attn_zoo, tmp_path, first, second):
     assert read_alignments("other", lengths=lengths, format=second) == [Alignment(one) for one in FORWARD]
 
 
+def test_the_base_of_what_is_written(attn_zoo):
+    assert attn_zoo("links", "forward", "--output-base", "1")[1] == format_alignments(FORWARD, index_base=1)
+    status, _, error = attn_zoo("links", "forward", "--format", "naacl", "--output-base", "0")
+    assert status == 2 and "files of the format naacl count from 1, not 0" in error
+
+
 @pytest.mark.parametrize("method", SYMMETRIZATIONS)
 def test_two_directions_become_one(attn_zoo, method):
     status, output, _ = attn_zoo("links", "forward", "reverse", "--target-first", "second", "--symmetrize", method)

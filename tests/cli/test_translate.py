@@ -148,6 +148,8 @@ def test_names_are_no_sentences(refused, trained, tmp_path):
         refused(f"{name} {what}", "translate", trained, "rot haus", name)
     mistyped = "there is no model average_tatoeba_de_en: did you mean transformer_average_tatoeba_de_en? To translate"
     refused(mistyped, "translate", trained, "average_tatoeba_de_en", "rot haus")
+    for more in (("rot haus",), ("--input", tmp_path / "odd.de")):
+        refused(f"there is no model {tmp_path / 'run'} in {tmp_path}", "translate", trained, tmp_path / "run", *more)
 
 
 def test_models_before_the_sentences_are_an_ensemble(attn_zoo, refused, trained, translations, tmp_path):

@@ -13,9 +13,11 @@ from keras_attn_zoo.decoding import (
     ForbiddenWords,
     GridBeamSearch,
     PooledBeamSearch,
+    Sampling,
     coverage_penalty,
 )
 from keras_attn_zoo.decoding.grid_beam_search import phrase_rows
+from keras_attn_zoo.decoding.logits_processors import IMPOSSIBLE
 from tests.decoding.literal_search import penalty
 from tests.decoding.test_beam_search import (
     ROWS,
@@ -125,7 +127,7 @@ def test_both_searches_keep_a_minimum_length_and_repeat_nothing(sampler):
 def test_an_automaton_forbids_its_words():
     logits = table(4)
     # 2 1 is forbidden, and so is 1 at the beginning; state 1 is that behind a 2.
-    automaton = ForbiddenWords(np.array([[0, 0, 1, 0], [0, -1, 1, 0]]), reach=1)
+    automaton = ForbiddenWords(np.array([[0, 0, 1, 0], [0, -1, 1, 0]]), reach=1, end=STOP)
     found = search(logits, prompts(LENGTH), BeamSearch(ENOUGH, 0.6), processors=[automaton])
 
     def is_allowed(row, one):
@@ -134,6 +136,28 @@ def test_an_automaton_forbids_its_words():
 
     assert START == 2
     assert_those(found, logits, is_allowed)
+
+
+def test_a_forbidden_word_does_not_stand_where_a_translation_is_cut():
+    logits = table(8)
+    # 0 is forbidden, unless a 1 goes on with it.
+    automaton = ForbiddenWords(np.array([[1, 0, 0, 0], [-1, 0, -1, -1]]), reach=1, end=STOP)
+    found = search(logits, prompts(LENGTH), BeamSearch(ENOUGH, 0.6), processors=[automaton])
+
+    def is_allowed(row, one):
+        return all(following == 1 for token, following in itertools.pairwise([*words_of(one), STOP]) if token == 0)
+
+    assert_those(found, logits, is_allowed)
+
+
+@pytest.mark.parametrize("sampler", [BeamSearch, PooledBeamSearch, Sampling, DiverseBeamSearch])
+def test_where_nothing_is_possible_nothing_is_found(sampler):
+    """A translation has more tokens than there are, and none of them twice."""
+    beams = {"groups": 3} if sampler is DiverseBeamSearch else {}
+    searched = sampler(3, min_length=6, no_repeat_ngram=1, **beams)
+    data = {"numbers": ops.full((ROWS, 3, 8), 0.3)} if sampler is Sampling else None
+    found = search(table(2), prompts(8), searched, data=data)
+    assert (found["log_probs"] < IMPOSSIBLE / 2).all()
 
 
 PHRASES = [[[1]], [[0, 1]], [[2, 2], [1]], [[1, 1], [1, 0]], [], [[0], [0], [2]]]

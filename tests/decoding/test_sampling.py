@@ -101,7 +101,11 @@ def test_it_draws_like_samplers_of_kerashub():
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"samples": 0}, {"temperature": 0}, {"top_k": 0}, {"top_p": 1.5}, {"top_p": 0}, {"seed": -1}]
+    "arguments",
+    [
+        *({"samples": 0}, {"temperature": 0}, {"temperature": 1e-4}),
+        *({"top_k": 0}, {"top_p": 1.5}, {"top_p": 0}, {"seed": -1}),
+    ],
 )
 def test_errors(arguments):
     with pytest.raises(ValueError, match=f"Received: {next(iter(arguments.values()))}"):

@@ -69,6 +69,7 @@ COMMANDS = {
     ("links",): [
         ["links", "text/test.gold", "--gold", "text/test.gold", "--bitext", "text/test.bitext", "--output", "out.txt"],
         ["links", "text/test.gold", "text/test.gold", "--symmetrize", "union", "--target-first", "second"],
+        ["links", "text/test.gold", "--format", "tsv", "--output-base", "1"],
     ],
     ("explore",): [["explore", "run", "rot haus", "--output", "p.html"]],
     ("export",): [["export", "standard", "--to", "transformers", "new"]],

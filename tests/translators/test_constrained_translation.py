@@ -200,6 +200,7 @@ LONG = "bado " * 15
         ),
         ({"constraints": Constraints(required=[["ba"]])}, "received 2 sentences but 1 required"),
         ({"constraints": Constraints(required=[" "])}, "a required word is empty"),
+        ({"constraints": Constraints(prefixes=["Ω", ""])}, "prefix 1 has what the vocabulary does not know"),
         ({"constraints": Constraints(required=["Ω"])}, "has what the vocabulary does not know: leave out 'Ω'"),
         (
             {"constraints": Constraints(required=[[], [LONG]])},

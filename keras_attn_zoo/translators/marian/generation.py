@@ -65,8 +65,12 @@ class Generation:
             raise self._error(f"{name}={shown(repr(value))}, which is no id")
         return value
 
-    def sampler(self) -> BeamSearch:
-        """Return the search that finds what Transformers finds; raise a `UserError` at a value that is none."""
+    def sampler(self, longest: int) -> BeamSearch:
+        """Return the search that finds what Transformers finds; raise a `UserError` at a value that is none.
+
+        Args:
+            longest: the maximum tokens of a translation, with the start.
+        """
         end = self.special("eos_token_id")
         beams = self._number("num_beams", 1, (int,), 1, MOST_BEAMS)
         penalty = float(self._number("length_penalty", 1.0, (int, float), 0, HIGHEST_PENALTY))
@@ -79,6 +83,9 @@ class Generation:
         # It counts the start token, which the other does not.
         least = max(self._number("min_length", 0, (int,), 0) - 1, 0)
         least = self._number("min_new_tokens", least, (int,), 0)
+        if forced is not None:
+            # The end is at the last position whatever the minimum.
+            least = min(least, longest - 2)
         further: Any = {"min_length": least, "no_repeat_ngram": self._number("no_repeat_ngram_size", 0, (int,), 0)}
         if beams == 1 and forced is None:
             return BeamSearch(1, penalty, **further)

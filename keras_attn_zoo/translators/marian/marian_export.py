@@ -242,7 +242,8 @@ def _configurations(translator, pieces, longest):
         "num_beams": getattr(sampler, "num_beams", 1),
         "length_penalty": getattr(sampler, "length_penalty", 1.0),
         "early_stopping": getattr(sampler, "early_stopping", False),
-        "min_new_tokens": getattr(sampler, "min_length", 0),
+        # With the start token; "min_new_tokens" would go before what a caller asks for.
+        "min_length": 1 + sampler.min_length if getattr(sampler, "min_length", 0) else 0,
         "no_repeat_ngram_size": getattr(sampler, "no_repeat_ngram", 0),
     }
     tokenizer = {

@@ -62,7 +62,7 @@ def open_marian(cls: Any, preset: str, config: dict[str, Any], load_weights: boo
         kwargs.setdefault("preprocessor", _preprocessor(preset, config, generation))
         translator = cls(backbone, **kwargs)
         if "search_settings" not in kwargs:
-            translator.sampler = generation.sampler()
+            translator.sampler = generation.sampler(translator.preprocessor.decoder_sequence_length)
         return translator
     raise UserError(f"{shown(preset)} is a Transformer: open it as a Translator, not as a {cls.__name__}.")
 
