@@ -22,11 +22,8 @@ from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
     source="DeepSeek-AI §2.1",
     places=("encoder", "decoder", "cross"),
     year=2024,
-    arguments=lambda sizes: {
-        **sizes.heads,
-        "latent_dim": max(1, sizes.width // 2),
-        **({"rotary_dim": 0} if sizes.place == "cross" else {}),
-    },
+    # The positions of source and target are no distance.
+    arguments=lambda sizes: sizes.heads | ({"rotary_dim": 0} if sizes.place == "cross" else {}),
     cost=("1", "I·J·d", "J·N·l", "none; as self-attention I·(l + r)"),
 )
 class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
@@ -40,9 +37,7 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
         α_ij^n   = softmax_j(ê_ij^n)
         c_i      = Σ_n O^n Σ_j α_ij^n v_j^n + b
 
-    A step never makes keys and values; their maps are absorbed by the query and the output:
-
-        (W_q^n s_i)ᵀ W_k^n l_j = (W_k^nᵀ W_q^n s_i)ᵀ l_j,   Σ_j α_ij^n W_v^n l_j = W_v^n Σ_j α_ij^n l_j
+    A step makes no keys or values, as (W_q s_i)ᵀ W_k l_j = (W_kᵀ W_q s_i)ᵀ l_j and Σ_j α_ij W_v l_j = W_v Σ_j α_ij l_j.
 
     Symbols: s the query, h key and value; n counts the heads; rms(x) = x / √(mean x² + ε); R_i the rotation of
     `positions="rotary"` at position i; W_l `(width, latent_dim)`, W_kr `(width, rotary_dim)`, one matrix here; W_q and
@@ -52,8 +47,7 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
         num_heads, key_dim, value_dim: number of heads; widths d_k of a query's and key's head, and of a value's.
         latent_dim: width of l; by default 4 `key_dim`.
         rotary_dim: d_r, an even number; 0 for no rotary key; by default half of `key_dim`, rounded up.
-        **kwargs: see `MultiHeadAttention`, without `num_key_value_heads`, `positions`, `query_key_norm`,
-            `attention_axes`, `sliding_window` and `flash_attention`.
+        **kwargs: see `MultiHeadAttention`, of which it takes no groups, positions, norms, axes, windows or kernels.
 
     Shapes, masking: see `MultiHeadAttention`. With a `key` of its own, h is key and value side by side. In
     cross-attention with a rotary key, i counts the target and j the source, and a step needs its `position`.
@@ -69,11 +63,9 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
         >>> layer = MultiHeadLatentAttention(num_heads=2, key_dim=4, latent_dim=6)
         >>> context = layer(keras.ops.ones((3, 5, 8)), use_causal_mask=True)  # (3, 5, 8)
 
-    Source: DeepSeek-AI, DeepSeek-V2: A Strong, Economical, and Efficient Mixture-of-Experts Language Model, 2024,
-    section 2.1; the norm is that of its code.
+    Source: DeepSeek-AI, DeepSeek-V2, 2024, section 2.1; the norm is that of its code.
 
-    Differences from the paper: queries are not compressed, as in its smaller model. It is causal self-attention there.
-    Biases, as in Keras' layer, unless `use_bias=False`.
+    Differences from the paper: queries are not compressed, as in its smaller model; it has no biases.
     """
 
     projections = ("query", "key", "value")
@@ -128,10 +120,10 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
         if value is None:
             return memory
         x = memory["value"] if key is None else ops.concatenate([memory["value"], memory["key"]], axis=-1)
-        if x.shape[-1] != self.latent_dense.input_size:
+        if x.shape[-1] != (width := self.latent_dense.input_size):
             raise ValueError(
-                f"{type(self).__name__}: the layer was built for a value and key of width "
-                f"{self.latent_dense.input_size} together. Received: {x.shape[-1]}."
+                f"{type(self).__name__}: the layer was built for a value, with its key, of width {width}. "
+                f"Received: {x.shape[-1]}."
             )
         return {"mask": memory["mask"], **self._compressed(x, ops.arange(ops.shape(x)[1], dtype="int32"))}
 
