@@ -21,7 +21,7 @@ _LARGEST_EXPONENT = 20.0
     source="Graves 46-51",
     places=("cross",),
     year=2013,
-    cost=("1 (a cumulative sum)", "I·J·K + I·d·K", "J·K + d·K", "K positions"),
+    cost=("1 (a cumulative sum)", "I·J·k", "J·k", "k positions"),
 )
 class GaussianMixtureAttention(AttentionLayer):
     """Attention by position: a window of K Gaussians, which each target position moves forward over the source.

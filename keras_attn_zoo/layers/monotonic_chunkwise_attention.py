@@ -17,7 +17,7 @@ from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
     "monotonic_chunkwise",
     source="Chiu",
     places=("cross",),
-    year=2017,
+    year=2018,
     arguments=lambda sizes: {"units": sizes.width},
     cost=("I", "I·J·d + I·J²", "J·d + J²", "J weights"),
 )
@@ -45,7 +45,7 @@ class MonotonicChunkwiseAttention(MonotonicAttention):
         >>> layer = MonotonicChunkwiseAttention(units=8, chunk_size=2)
         >>> context = layer(keras.ops.ones((2, 3, 4)), keras.ops.ones((2, 5, 6)), training=True)  # (2, 3, 6)
 
-    Source: Chiu and Raffel, Monotonic chunkwise attention, 2017.
+    Source: Chiu and Raffel, Monotonic chunkwise attention, 2018.
 
     Differences from the paper: as in `MonotonicAttention`.
     """

@@ -18,6 +18,6 @@ def gaussian_mixture(weights, query, key, value, mask, real, components=3):
 # In the picture, the window moves on by one word.
 REFERENCES = {
     "gaussian_mixture": Reference(
-        gaussian_mixture, arguments={"components": 3}, picture=({"components": 1}, {"bias": [0.0, 0.0, 0.0]})
+        gaussian_mixture, arguments={"components": 3}, picture=({"components": 1}, {"kernel": 0.0})
     )
 }

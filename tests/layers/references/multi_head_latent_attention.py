@@ -26,7 +26,7 @@ REFERENCES = {
         multi_head_latent,
         arguments={"latent_dim": 5, "value_dim": 2, "rotary_dim": 4},
         without_gradient=("key/bias",),
-        picture=({"latent_dim": 16}, {}),
+        picture=({"latent_dim": 16, "rotary_dim": 0}, {"latent/kernel": np.eye(16), "latent_norm/scale": 0.3}),
         variants={
             "sigmoid": {"normalizer": "sigmoid", "without_gradient": (), "places": ("decoder",)},
             "without_rotary": {"arguments": {"latent_dim": 5, "rotary_dim": 0}, "places": ("cross",)},
