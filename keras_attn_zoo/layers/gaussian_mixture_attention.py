@@ -8,7 +8,6 @@ from keras import ops
 from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
-from keras_attn_zoo.layers.base.matrix_state import divided
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
 
@@ -43,7 +42,7 @@ class GaussianMixtureAttention(AttentionLayer):
 
     Shapes: see `AttentionLayer`; keys are ignored.
 
-    Scores: α_ij / Σ_l α_il, as weights need not sum to 1; the context is of the weights as they are.
+    Scores: α_ij / max(1, Σ_l α_il), as the weights may sum to more than 1; the context is of the weights as they are.
 
     Masking: see `AttentionLayer`. A row with nothing to attend to moves the window all the same.
 
@@ -61,6 +60,8 @@ class GaussianMixtureAttention(AttentionLayer):
     Differences from the paper: exponents are cut off at 20. K = 10 is its choice.
     """
 
+    # Far beyond the source, weights are 0 in float32.
+    may_attend_nothing = True
     softmax_alone = "its weights are Gaussians of positions, without energies"
 
     def __init__(self, components: int = 10, kernel_initializer: Initializer = "glorot_uniform", **kwargs: Any) -> None:
@@ -132,4 +133,4 @@ class GaussianMixtureAttention(AttentionLayer):
 
 
 def _shares(weights):
-    return divided(weights, ops.sum(weights, axis=-1, keepdims=True))
+    return weights / ops.maximum(ops.sum(weights, axis=-1, keepdims=True), 1.0)

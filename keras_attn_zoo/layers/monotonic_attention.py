@@ -134,7 +134,7 @@ class MonotonicAttention(AttentionLayer):
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """Return an alignment to the first position."""
         nothing = self.no_weights(memory)
-        return {"alignment": nothing + ops.cast(ops.arange(ops.shape(nothing)[-1]) == 0, "float32")}
+        return {"alignment": nothing + ops.cast(ops.arange(ops.shape(nothing)[-1], dtype="int32") == 0, "float32")}
 
     def advance(
         self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree
@@ -194,7 +194,7 @@ def _moved(before: Tensor, energies: Tensor) -> Tensor:
     """
     passed_by = ops.log_sigmoid(-energies)
     passed_by = ops.concatenate([ops.zeros_like(passed_by[..., :1]), passed_by[..., :-1]], axis=-1)
-    places = ops.arange(ops.shape(energies)[-1])
+    places = ops.arange(ops.shape(energies)[-1], dtype="int32")
     ahead = places - places[:, None]
     reached = ops.exp(ops.cumsum(ops.where(ahead > 0, passed_by, 0.0), axis=-1))
     return ops.sigmoid(energies) * ops.matmul(before, ops.where(ahead >= 0, reached, 0.0))

@@ -129,10 +129,10 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
 
     def _compressed(self, x, positions):
         """What is kept of x `(batch, length, width)`, whose positions these are."""
-        latent, rotary = ops.split(self.latent_dense(x), [self.latent_dim], axis=-1)
-        kept = {"latent": self.latent_norm(latent)} | (
-            {"rotary": rotated(rotary, positions)} if self.rotary_dim else {}
-        )
+        found = self.latent_dense(x)
+        kept = {"latent": self.latent_norm(found[..., : self.latent_dim])}
+        if self.rotary_dim:
+            kept["rotary"] = rotated(found[..., self.latent_dim :], positions)
         return {part: ops.cast(one, self.operand_dtype) for part, one in kept.items()}
 
     def attend(

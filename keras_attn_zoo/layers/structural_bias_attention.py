@@ -42,7 +42,7 @@ class StructuralBiasAttention(AttentionLayer):
         φ_ij = [Σ_{i'<i} α_{i',j-k}, ..., Σ_{i'<i} α_{i',j+k}]                  local_fertility
         α_ij = softmax_j(e_ij),   c_i = Σ_j α_ij h_j
 
-    Symbols: s decoder state (the query), h_j encoder state (key and value); i and j count from 1, J is the number of
+    Symbols: s decoder state (the query), h_j encoder state (key and value); i and j count from 0, J is the number of
     real source positions of the sentence; W `(query_dim, units)`, U `(key_dim, units)`, b and v `(units,)`, P
     `(3, units)`; M and F `(2k + 1, units)`, one below the other. Weights of positions outside the sentence are 0, and
     so are those before the first target position.
@@ -66,7 +66,7 @@ class StructuralBiasAttention(AttentionLayer):
         >>> layer = StructuralBiasAttention(units=8)
         >>> context = layer(keras.ops.ones((2, 3, 4)), keras.ops.ones((2, 5, 6)))  # (2, 3, 6)
 
-    Source: Cohn, Hoang, Vymolova, Yao, Dyer and Haffari 2016; k = 5 is theirs.
+    Source: Cohn, Hoang, Vymolova, Yao, Dyer and Haffari 2016; counts from 0, and k = 1, as in their code.
 
     Differences from the paper: global fertility and the agreement of two directions are terms of its loss, not of the
     attention, and are not implemented. The bias b is not in its equation.
@@ -78,7 +78,7 @@ class StructuralBiasAttention(AttentionLayer):
         position_bias: bool = True,
         markov_condition: bool = True,
         local_fertility: bool = True,
-        reach: int = 5,
+        reach: int = 1,
         kernel_initializer: Initializer = "glorot_uniform",
         **kwargs: Any,
     ) -> None:
@@ -124,7 +124,7 @@ class StructuralBiasAttention(AttentionLayer):
         memory = super().prepare(value, key, value_mask, max_length)
         if self.position_bias:
             real = ops.cast(memory["mask"], "float32")
-            places = ops.broadcast_to(1.0 + ops.arange(ops.shape(real)[1], dtype="float32"), ops.shape(real))
+            places = ops.broadcast_to(ops.arange(ops.shape(real)[1], dtype="float32"), ops.shape(real))
             length = ops.broadcast_to(ops.sum(real, axis=1, keepdims=True), ops.shape(real))
             features = ops.cast(ops.log1p(ops.stack([places, length], axis=-1)), self.compute_dtype)
             memory["key"] = memory["key"] + ops.matmul(features, self.weight(self.position_kernel)[1:])
@@ -143,7 +143,7 @@ class StructuralBiasAttention(AttentionLayer):
                     f"{type(self).__name__}: a step with a position bias needs its `position`, from 0. "
                     "Received: position=None."
                 )
-            feature = ops.cast(ops.log1p(1.0 + ops.cast(positions, "float32")), self.compute_dtype)
+            feature = ops.cast(ops.log1p(ops.cast(positions, "float32")), self.compute_dtype)
             projected = projected + feature[:, None] * self.weight(self.position_kernel)[0]
         if any(self.kept.values()):
             return projected[:, None]

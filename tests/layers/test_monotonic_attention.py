@@ -70,7 +70,7 @@ def test_decisions_are_those_of_reading_on_until_something_is_chosen():
 def test_what_is_trained_is_the_expectation_over_all_decisions():
     layer = MonotonicAttention(units=6, noise=0.0)
     query, value = built(layer)
-    layer.offset.assign(-2.0)
+    layer.offset.assign(-5.0)
     found = to_numpy(layer(query, value, return_attention_scores=True, training=True)[1])[0, 0]
     probabilities = 1 / (1 + np.exp(-energies(layer, query, value)[0]))
     wanted = np.zeros((TARGET, SOURCE))

@@ -12,8 +12,7 @@ def structural_biases(weights, query, key, value, mask, real, reach=2, markov_co
     def energy(i, j, past):
         hidden = query[i] @ weights["query_kernel"] + key[j] @ weights["key_kernel"] + weights["bias"]
         if P is not None:
-            # Positions count from 1.
-            hidden = hidden + np.log([2 + i, 2 + j, 1 + sum(real)]) @ P
+            hidden = hidden + np.log([1 + i, 1 + j, 1 + sum(real)]) @ P
         features = nearby(past[-1] if i else np.zeros(len(key)), j) if markov_condition else []
         features += nearby(past.sum(axis=0), j) if local_fertility else []
         if features:
@@ -35,8 +34,8 @@ def with_(**chosen):
 
 
 # In the picture, the first unit counts the weights so far, which lowers the energy, as in that of the feedback.
-COUNTED = np.zeros((22, 16))
-COUNTED[16] = 0.1
+COUNTED = np.zeros((6, 16))
+COUNTED[4] = 0.1
 REFERENCES = {
     "structural_biases": Reference(
         structural_biases,
