@@ -106,7 +106,10 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
         def nearby(x):
             """Join each block with those beside it, and with the sinks: `(batch, heads, count, sources, ...)`."""
             own = blocks(x)
-            none, sinks = ops.zeros_like(own[:, :, :1]), ops.repeat(x[:, :, None, : self.sinks], count, axis=2)
+            shape = (*ops.shape(x)[:2], self.sinks, *x.shape[3:])
+            # There may be fewer positions than sinks.
+            first = ops.concatenate([x, ops.zeros(shape, x.dtype)], axis=2)[:, :, None, : self.sinks]
+            none, sinks = ops.zeros_like(own[:, :, :1]), ops.broadcast_to(first, (*shape[:2], count, *shape[2:]))
             before = ops.concatenate([none, own[:, :, :-1]], axis=2)
             after = [] if causal else [ops.concatenate([own[:, :, 1:], none], axis=2)]
             return ops.concatenate([before, own, *after, sinks], axis=3)
