@@ -32,7 +32,7 @@ class _OverPastEnergies(AttentionLayer):
     source="Sankaran",
     places=("cross",),
     year=2016,
-    arguments=lambda sizes: {"score": "concat", "units": sizes.width},
+    arguments=lambda sizes: {"score": "concat"},
     cost=("I", "I·J·d", "J·d", "J sums"),
 )
 class TemporalAttention(_OverPastEnergies, LuongAttention):
