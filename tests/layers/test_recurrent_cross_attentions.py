@@ -91,7 +91,8 @@ def test_temporal_attention_where_exponentials_overflow():
     query, value = 20 * QUERY, 5 * VALUE
     layer.build(query.shape, value.shape)
     energies = query.astype("float64") @ value.swapaxes(1, 2)
-    assert energies.max() > 800
+    # Of float32, e^88 is the largest.
+    assert energies.max() > 300
     wanted = np.zeros_like(energies)
     for i in range(energies.shape[1]):
         past = np.logaddexp.reduce(energies[:, :i], axis=1) if i else 0.0
@@ -99,7 +100,7 @@ def test_temporal_attention_where_exponentials_overflow():
         wanted[:, i] = np.exp(ratio - ratio.max(axis=-1, keepdims=True))
     wanted /= wanted.sum(axis=-1, keepdims=True)
     found = to_numpy(layer(query, value, return_attention_scores=True)[1])[:, 0]
-    np.testing.assert_allclose(found, wanted, atol=2e-3)
+    np.testing.assert_allclose(found, wanted, atol=5e-4)
 
 
 def test_variant_1_needs_one_width():
