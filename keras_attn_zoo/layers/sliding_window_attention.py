@@ -85,7 +85,7 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
     ) -> tuple[Tensor, Tensor]:
         """Attend by the weights of all pairs of positions; see `AttentionLayer.attend`."""
-        positions = ops.arange(ops.shape(query)[1])
+        positions = ops.arange(ops.shape(query)[1], dtype="int32")
         near = self._is_near(positions[:, None], positions)[None, None]
         return super().attend(query, memory, near if mask is None else ops.logical_and(mask, near), training)
 
@@ -106,7 +106,10 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
         def nearby(x):
             """Join each block with those beside it, and with the sinks: `(batch, heads, count, sources, ...)`."""
             own = blocks(x)
-            none, sinks = ops.zeros_like(own[:, :, :1]), ops.repeat(x[:, :, None, : self.sinks], count, axis=2)
+            shape = (*ops.shape(x)[:2], self.sinks, *x.shape[3:])
+            # There may be fewer positions than sinks.
+            first = ops.concatenate([x, ops.zeros(shape, x.dtype)], axis=2)[:, :, None, : self.sinks]
+            none, sinks = ops.zeros_like(own[:, :, :1]), ops.broadcast_to(first, (*shape[:2], count, *shape[2:]))
             before = ops.concatenate([none, own[:, :, :-1]], axis=2)
             after = [] if causal else [ops.concatenate([own[:, :, 1:], none], axis=2)]
             return ops.concatenate([before, own, *after, sinks], axis=3)
@@ -117,10 +120,10 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
             ops.repeat(memory[part], self.num_heads // self.num_key_value_heads, axis=1) for part in ("key", "value")
         )
         energies = ops.matmul(queries, ops.swapaxes(nearby(keys), -1, -2))
-        positions = ops.arange(length)[None, None]
+        positions = ops.arange(length, dtype="int32")[None, None]
         targets, sources = blocks(positions)[..., None], nearby(positions)[..., None, :]
         # A sink is a source of its own, beside the window, and none inside it.
-        is_sink = ops.arange(ops.shape(sources)[-1]) >= size * (2 if causal else 3)
+        is_sink = ops.arange(ops.shape(sources)[-1], dtype="int32") >= size * (2 if causal else 3)
         mask = ops.logical_and(self._is_near(targets, sources), is_sink == (sources < self.sinks))
         mask = ops.logical_and(mask, nearby(memory["mask"][:, None])[..., None, :])
         if causal:
@@ -151,7 +154,7 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
 
     def mask_of_step(self, memory: TensorTree, position: Tensor) -> Tensor | None:
         """Return which places are taken."""
-        places = ops.arange(self.room(memory["positions"].shape[0]))
+        places = ops.arange(self.room(memory["positions"].shape[0]), dtype="int32")
         return (places <= position[:, None])[:, None, None]
 
     def step(

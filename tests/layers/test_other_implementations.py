@@ -40,6 +40,63 @@ def test_gated_delta_rule_of_qwen3_next(rule):
     np.testing.assert_allclose(*map(ops.convert_to_numpy, (layer(x), wanted)), atol=1e-5)
 
 
+@pytest.mark.parametrize("causal", [True, False])
+def test_latent_attention_of_deepseek(causal):
+    """Its module with our weights; the call, and the steps, which absorb what it expands."""
+    import torch
+
+    module = pytest.importorskip("transformers.models.deepseek_v2.modeling_deepseek_v2")
+    config = module.DeepseekV2Config(
+        hidden_size=WIDTH,
+        num_attention_heads=HEADS,
+        num_key_value_heads=HEADS,
+        q_lora_rank=None,
+        kv_lora_rank=6,
+        qk_nope_head_dim=2,
+        qk_rope_head_dim=4,
+        v_head_dim=3,
+        head_dim=4,
+        attn_implementation="eager",
+    )
+    sizes = {"key_dim": 2, "value_dim": 3, "latent_dim": 6, "rotary_dim": 4, "use_bias": False}
+    layer, x = layer_and_input("multi_head_latent", **sizes)
+    theirs = module.DeepseekV2Attention(config, layer_idx=0)
+    # Pairs of neighbours are turned there, halves here.
+    neighbours = [0, 2, 1, 3]
+
+    def matrix(dense):
+        return ops.reshape(dense.kernel.value, (dense.kernel.shape[0], HEADS, -1))
+
+    queries = [matrix(layer.query_dense), matrix(layer.rotary_dense)[..., neighbours]]
+    compressed = layer.latent_dense.kernel.value
+    weights = {
+        "q_proj": torch.cat(queries, -1).flatten(1),
+        "kv_a_proj_with_mqa": torch.cat([compressed[:, :6], compressed[:, 6:][:, neighbours]], -1),
+        "kv_b_proj": torch.cat([matrix(layer.key_dense), matrix(layer.value_dense)], -1).flatten(1),
+        "o_proj": layer.output_dense.kernel.value.reshape(-1, WIDTH),
+    }
+    theirs.load_state_dict(
+        {f"{name}.weight": x.T for name, x in weights.items()}
+        | {"kv_a_layernorm.weight": layer.latent_norm.scale.value},
+    )
+    places = torch.arange(LENGTH)[None].expand(BATCH, -1)
+    later = torch.full((LENGTH, LENGTH), -np.inf).triu(1) if causal else torch.zeros(LENGTH, LENGTH)
+    with torch.no_grad():
+        wanted = ops.convert_to_numpy(
+            theirs(x, later[None, None], None, module.DeepseekV2RotaryEmbedding(config)(x, places))[0]
+        )
+        np.testing.assert_allclose(ops.convert_to_numpy(layer(x, use_causal_mask=causal)), wanted, atol=1e-5)
+        memory = layer.prepare(max_length=LENGTH)
+        state = layer.initial_state(memory, BATCH)
+        assert {part: one.shape[1:] for part, one in state.items() if part != "position"} == {
+            "latent": (LENGTH, 6),
+            "rotary": (LENGTH, 4),
+        }
+        for i in range(LENGTH if causal else 0):
+            context, _, state = layer.step(x[:, i], memory, state)
+            np.testing.assert_allclose(ops.convert_to_numpy(context), wanted[:, i], atol=1e-5)
+
+
 def attention_of_torch(layer, x, bias):
     """`scaled_dot_product_attention` between our projections, with a bias of energies."""
     import torch

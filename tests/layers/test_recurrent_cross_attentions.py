@@ -4,14 +4,16 @@ import functools
 
 import numpy as np
 import pytest
+from keras import ops
 
 from keras_attn_zoo.layers import (
     EnergyAccumulationAttention,
     ExpandedKeyValueAttention,
     MultiHeadAttention,
     WeightSubtractionAttention,
+    get_attention,
 )
-from tests.layers.calls import compiled
+from tests.layers.calls import compiled, eager_gradients, to_numpy
 from tests.layers.cases import numbers, weights_of
 from tests.layers.references.energy_accumulation_attention import energy_accumulation
 from tests.weights import fill_weights
@@ -61,6 +63,44 @@ def test_expanded_key_value_survives_extreme_energies(variant):
         context, scores = outputs(layer, scale * QUERY, VALUE)
         assert np.all(np.isfinite(context))
         assert np.all((scores >= 0) & (scores <= 1))
+
+
+@pytest.mark.parametrize(
+    "name", ["temporal", "multi_head_temporal", "structural_biases", "gaussian_mixture", "multi_head_latent"]
+)
+@pytest.mark.parametrize("scale", [1e3, 1e-3])
+def test_extreme_queries_have_finite_gradients(name, scale):
+    """Energies whose exponentials are not in float32, and windows that leap over the source."""
+    layer = get_attention(name, 8, 2)
+    layer.build(QUERY.shape, VALUE.shape)
+    fill_weights(layer)
+    inputs = {"query": scale * QUERY, "value": VALUE}
+
+    def total(inputs):
+        context, scores = layer(**inputs, return_attention_scores=True)
+        return ops.sum(ops.square(scores)) + ops.sum(ops.tanh(context))
+
+    context, scores = map(to_numpy, layer(**inputs, return_attention_scores=True))
+    assert np.isfinite(context).all() and np.all((scores >= 0) & (scores <= 1 + 1e-6))
+    assert all(np.isfinite(gradient).all() for gradient in eager_gradients(total, inputs).values())
+
+
+def test_temporal_attention_where_exponentials_overflow():
+    """The quotient of the paper, with one factor for all energies of a row taken out of the exponentials."""
+    layer = get_attention("temporal", 8, score="dot")
+    query, value = 20 * QUERY, 5 * VALUE
+    layer.build(query.shape, value.shape)
+    energies = query.astype("float64") @ value.swapaxes(1, 2)
+    # Of float32, e^88 is the largest.
+    assert energies.max() > 300
+    wanted = np.zeros_like(energies)
+    for i in range(energies.shape[1]):
+        past = np.logaddexp.reduce(energies[:, :i], axis=1) if i else 0.0
+        ratio = energies[:, i] - past
+        wanted[:, i] = np.exp(ratio - ratio.max(axis=-1, keepdims=True))
+    wanted /= wanted.sum(axis=-1, keepdims=True)
+    found = to_numpy(layer(query, value, return_attention_scores=True)[1])[:, 0]
+    np.testing.assert_allclose(found, wanted, atol=5e-4)
 
 
 def test_variant_1_needs_one_width():

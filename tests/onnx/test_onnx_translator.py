@@ -41,6 +41,16 @@ TRANSLATORS = {
     "pooled": lambda: tiny.translator(
         sampler=PooledBeamSearch(3, length_penalty=0.8, min_length=2, no_repeat_ngram=2, forced_end=3)
     ),
+    # What is seen of the past: a latent, a matrix, a window; an alignment, a sum of energies, earlier weights.
+    "of later years": lambda: tiny.translator(
+        body=tiny.transformer,
+        encoder_attention=["multi_head_latent", "retention", "sliding_window"],
+        decoder_attention=["multi_head_latent", "retention", "sliding_window"],
+        cross_attention=["multi_head_latent", "multi_head_temporal", "structural_biases"],
+        encoder_layers=3,
+        decoder_layers=3,
+    ),
+    "monotonic": lambda: tiny.translator(cross_attention="monotonic_chunkwise"),
     "int8": lambda: quantized(tiny.translator(body=tiny.transformer, **ONE_LAYER)),
     "ensemble": lambda: Translator.ensemble([tiny.translator(seed=3), tiny.translator(seed=4)]),
 }
