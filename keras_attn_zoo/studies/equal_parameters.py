@@ -1,0 +1,76 @@
+"""Systems of a comparison with equally many parameters: a width of each body takes the difference."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keras_attn_zoo.runs.outline import outline
+from keras_attn_zoo.runs.settings import SMALLEST_VOCABULARY
+from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.studies.comparison import Recipe, Run
+from keras_attn_zoo.support.errors import UserError
+
+# By body: no mechanism depends on the first; of the second, those of an RNN do.
+WIDTHS = {"transformer": "ffn_dim", "rnn": "hidden_dim"}
+# How much the number of parameters may differ, as a share.
+TOLERANCE = 0.01
+# A secant converges in a few steps; a width is a whole number.
+_MOST_STEPS = 12
+
+
+def equally_large(system: System, parameters: int) -> System:
+    """Return a system with as many parameters, as nearly as its body's one of `WIDTHS` allows.
+
+    Raises:
+        UserError: no width gives the number within 1 %.
+
+    Example:
+        >>> small = System("a", {"width": 8, "num_heads": 2, "ffn_dim": 8}, body="transformer")
+        >>> equally_large(small, parameters_of(small.override(ffn_dim=11))).sizes["ffn_dim"]
+        11
+    """
+    name = WIDTHS[system.body]
+    found: dict[int, int] = {}
+
+    def missing(width):
+        """How many parameters a width lacks."""
+        if width not in found:
+            found[width] = parameters_of(system.override(**{name: width}))
+        return parameters - found[width]
+
+    last, width = system.sizes[name], system.sizes[name] + 1
+    for _ in range(_MOST_STEPS if missing(last) else 0):
+        rise = found[last] - parameters + missing(width) or 1
+        last, width = width, max(1, round(width - missing(width) * (width - last) / rise))
+        if width in found:
+            break
+    best = min(found, key=lambda one: abs(missing(one)))
+    if abs(missing(best)) > TOLERANCE * parameters:
+        raise UserError(
+            f"with {name}={best}, {system.name} has {found[best]:,} parameters, and the systems that it is compared "
+            f"with {parameters:,}: leave it out, or give all larger widths."
+        )
+    return system.override(**{name: best})
+
+
+def parameters_of(system: System) -> int:
+    """Return the number of a system's parameters, with the vocabulary that it asks for."""
+    size = system.data.vocabulary_size or SMALLEST_VOCABULARY
+    return outline(system, size, size).parameters
+
+
+def equal_runs(runs: Sequence[Run], recipe: Recipe, settings: Mapping[str, Any]) -> list[Run]:
+    """Return runs whose systems have as many parameters as `Recipe.equal_to` has with the same settings.
+
+    Args:
+        runs: the runs, see `expand`.
+        recipe: the comparison; if its systems have their own sizes, the runs stay as they are.
+        settings: those of all runs. Who gives one of `WIDTHS` gets it.
+    """
+    if recipe.equal_to is None or {*WIDTHS.values()} & {*settings, *(name for run in runs for name in run.point)}:
+        return list(runs)
+    reference, equal = recipe.entries[recipe.equal_to].system, []
+    for run in runs:
+        same = reference.override(**reference.applicable_settings({**settings, **run.point}))
+        equal.append(dataclasses.replace(run, system=equally_large(run.system, parameters_of(same))))
+    return equal
