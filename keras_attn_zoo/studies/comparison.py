@@ -12,7 +12,7 @@ from typing import Any
 from keras_attn_zoo.runs.mechanism_arguments import arguments_of, split_name
 from keras_attn_zoo.runs.system import System, parse_settings
 from keras_attn_zoo.runs.tasks import settings_of_task
-from keras_attn_zoo.studies.paper_tables import Examples, Finding, Pair, PaperTable, splits_of
+from keras_attn_zoo.studies.paper_tables import AnyTable, Finding, Pair, splits_of
 from keras_attn_zoo.studies.scales import SCALES, scaled
 from keras_attn_zoo.studies.tuned_values import tuned_values
 from keras_attn_zoo.support.errors import UserError, choice
@@ -62,7 +62,7 @@ class Recipe:
         rank_by: function that takes a run's scores and returns the number by which the paper ranks its systems,
             lowest first; None keeps their order.
         tasks: the paper's comparisons on other tasks, by the task's name.
-        tables: the paper's own tables.
+        tables: the paper's own tables, or a `Ranking`.
         pairs: the language pairs of these, by name; the first is the default. Empty if there is only one.
         scale: name of the scale that `at_scale` made it of; None as published.
         original: the comparison that `for_pair` and `at_scale` made it of, if they did.
@@ -87,7 +87,7 @@ class Recipe:
     pictures: dict[str, str] = dataclasses.field(default_factory=dict)
     rank_by: Callable[[dict[str, Any]], float] | None = None
     tasks: Mapping[str, "Recipe"] = dataclasses.field(default_factory=dict)
-    tables: tuple[PaperTable | Examples, ...] = ()
+    tables: tuple[AnyTable, ...] = ()
     pairs: dict[str, Pair] = dataclasses.field(default_factory=dict)
     scale: str | None = None
     original: "Recipe | None" = None
@@ -176,7 +176,7 @@ class Recipe:
             for name, entry in self.entries.items()
         }
         # How fast tiny systems are says nothing, and takes longer than training them; classes of length are too small.
-        left_out = ("speed ", "by-length ") if scale == "smoke" else ()
+        left_out = ("speed ", "trade-off ", "by-length ") if scale == "smoke" else ()
         pictures = {file: line for file, line in self.pictures.items() if not line.startswith(left_out)}
         joined, text = self.joined, SCALES[scale].corpus
         if joined is not None and text is not None:

@@ -12,8 +12,6 @@ from keras_attn_zoo.support.errors import UserError
 
 # By body: no mechanism depends on the first; of the second, those of an RNN do.
 WIDTHS = {"transformer": "ffn_dim", "rnn": "hidden_dim"}
-# How much the number of parameters may differ, as a share.
-TOLERANCE = 0.01
 # A secant converges in a few steps; a width is a whole number.
 _MOST_STEPS = 12
 
@@ -22,7 +20,7 @@ def equally_large(system: System, parameters: int) -> System:
     """Return a system with as many parameters, as nearly as its body's one of `WIDTHS` allows.
 
     Raises:
-        UserError: no width gives the number within 1 %.
+        UserError: the mechanism alone has more.
 
     Example:
         >>> small = System("a", {"width": 8, "num_heads": 2, "ffn_dim": 8}, body="transformer")
@@ -45,10 +43,10 @@ def equally_large(system: System, parameters: int) -> System:
         if width in found:
             break
     best = min(found, key=lambda one: abs(missing(one)))
-    if abs(missing(best)) > TOLERANCE * parameters:
+    if best == 1 and missing(best) < 0:
         raise UserError(
-            f"with {name}={best}, {system.name} has {found[best]:,} parameters, and the systems that it is compared "
-            f"with {parameters:,}: leave it out, or give all larger widths."
+            f"even with {name}=1, {system.name} has {found[best]:,} parameters, and the systems that it is compared "
+            f"with {parameters:,}: leave it out, or give all a larger {name}."
         )
     return system.override(**{name: best})
 

@@ -12,6 +12,7 @@ from keras_attn_zoo.runs.tasks import METRICS, first_heading
 from keras_attn_zoo.studies.changed_settings import changes_table
 from keras_attn_zoo.studies.paper_cells import Runs
 from keras_attn_zoo.studies.paper_findings import DIFFERS, IN_DIRECTION, compare, findings_table
+from keras_attn_zoo.studies.paper_tables import Ranking
 from keras_attn_zoo.studies.tabular import Table
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import check_file, kind_of, shown, write_text
@@ -43,7 +44,11 @@ def write_page(runs: Runs, tables: Sequence[tuple[str, Table]]) -> Path | None:
     parts += _findings(runs, comments)
     for title, table in tables:
         parts += [f"## {title}", table.markdown()]
-    parts += [*_pictures(runs), *_runs(runs), changes_table(runs)]
+    if not runs.recipe.findings:
+        parts.append(comments)
+    # A ranking has all that a table of runs has.
+    of_runs = [] if any(isinstance(one, Ranking) for one in runs.recipe.tables) else _runs(runs)
+    parts += [*_pictures(runs), *of_runs, changes_table(runs)]
     text = "\n\n".join(filter(None, parts)) + "\n"
     write_text(path, text)
     _LOG.info("what the paper found, and what was found here: %s", path)
