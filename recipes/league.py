@@ -124,8 +124,8 @@ RECIPE = Recipe(
     tune={"learning_rate": [7e-4, 1.5e-3, 3e-3]},
     equal_to="transformer",
     joined=(20, 60),
-    about="What are the attention mechanisms of ten years worth for translation, under equal conditions? Each is in its "
-    "place in one small Transformer or, without heads, in one RNN; all have as many parameters, the same text, and "
+    about="What are the attention mechanisms of ten years worth for translation, under equal conditions? Each is in "
+    "its place in one small Transformer or, without heads, in one RNN; all have as many parameters, the same text, and "
     "the best of three learning rates.",
     tables=(
         Ranking(

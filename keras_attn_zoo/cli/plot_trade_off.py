@@ -3,6 +3,7 @@
 import argparse
 import statistics
 from pathlib import Path
+from typing import Any
 
 from keras_attn_zoo.cli.options import picture_command
 from keras_attn_zoo.cli.parser import Parser
@@ -33,7 +34,8 @@ def _draw(options: argparse.Namespace) -> None:
     runs = dict(zip(titles(options.runs), map(RunFolder, options.runs), strict=True))
     key = options.key or first_heading(next(iter(runs.values())).system().data.task)
     groups = seeds_of(runs, options.runs).values() if options.over_seeds else [[title] for title in runs]
-    points, timings = {}, []
+    points: dict[str, tuple[float, float, float]] = {}
+    timings: list[dict[str, Any]] = []
     for titles_of in groups:
         of_seeds = [runs[title] for title in titles_of]
         timing = next((found for one in of_seeds if (found := one.read_timing()) is not None), None)

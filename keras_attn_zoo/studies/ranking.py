@@ -1,10 +1,11 @@
 """A table of all systems of a comparison, the best first, and which of them differ from their baselines for certain."""
 
 import dataclasses
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keras_attn_zoo.evaluation.training_comparison import holm
+from keras_attn_zoo.evaluation.training_comparison import TrainingComparison, holm
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.search_state import state_numbers
 from keras_attn_zoo.studies.measures import large, measure, note_of
@@ -34,6 +35,11 @@ class Ranked:
     p_value: float | None = None
 
     @property
+    def comparison(self) -> TrainingComparison | None:
+        """The comparison with the baseline."""
+        return None if self.value is None else self.value.comparison
+
+    @property
     def mark(self) -> str:
         """Stars for a difference that is there for certain."""
         return "" if self.p_value is None else "**" * (self.p_value < 0.01) or "*" * (self.p_value < 0.05)
@@ -44,9 +50,8 @@ def ranked(table: Ranking, runs: Runs) -> list[list[Ranked]]:
     rows = [[_cell(table, cell, runs) for cell in cells] for cells in table.cells()]
     rows = [row for row in rows if row[0].value is not None]
     rows.sort(key=lambda row: measure(row[0].cell.measure).sign * -row[0].value.mean)
-    compared = [one for row in rows for one in row if one.value is not None and one.value.comparison is not None]
-    corrected = holm([one.value.comparison.p_value for one in compared])
-    p_values = {id(one): p_value for one, p_value in zip(compared, corrected, strict=True)}
+    found = {id(one): one.comparison.p_value for row in rows for one in row if one.comparison is not None}
+    p_values = dict(zip(found, holm([*found.values()]), strict=True))
     return [[dataclasses.replace(one, p_value=p_values.get(id(one))) for one in row] for row in rows]
 
 
@@ -114,21 +119,16 @@ def _notes(table: Ranking, rows: Sequence[Sequence[Ranked]], runs: Runs, setting
         yield "mean ± standard deviation over seeds"
     measured = dict.fromkeys(one.cell.measure for row in rows for one in row if one.value is not None)
     yield from filter(None, (note_of(name, pair) for name in measured))
-    baselines = _joined(one.against.entry for row in rows for one in row if one.against is not None)
-    tests = [one.value.comparison for row in rows for one in row if one.p_value is not None and one.value is not None]
-    if tests:
-        of_first = [row[0].value.comparison for row in rows if row[0].p_value is not None and row[0].value is not None]
+    tests = sum(one.comparison is not None for row in rows for one in row)
+    if of_first := [row[0].comparison for row in rows if row[0].comparison is not None]:
+        baselines = _joined(one.against.entry for row in rows for one in row if one.against is not None)
+        smallest = statistics.median(one.detectable_at(0.05 / tests) for one in of_first)
         yield f"difference: from the baseline of the same body, {baselines}"
         yield (
-            f"*, **: differs from it, p < 0.05, p < 0.01, by a test that counts seeds and sentences, corrected by "
-            f"Holm's method for the {len(tests)} comparisons of the table"
+            "*, **: differs from it, p < 0.05, p < 0.01, by a test that counts seeds and sentences, corrected by "
+            f"Holm's method for the {tests} comparisons of the table; as the first of these, a difference in "
+            f"{rows[0][0].cell.column} of {smallest:.1f}, the median of all, shows in about four of five cases"
         )
-        if of_first:
-            detectable = sorted(one.detectable_at(0.05 / len(tests)) for one in of_first)
-            yield (
-                f"the smallest difference in {table.columns[0].label} that so many comparisons show in about four of "
-                f"five cases: {detectable[len(detectable) // 2]:.1f}, the median of all"
-            )
     for lacks in dict.fromkeys(runs.uncompared.values()):
         names = (name for name, own in runs.uncompared.items() if own == lacks)
         yield f"too little to say of {', '.join(names)} ({lacks})"

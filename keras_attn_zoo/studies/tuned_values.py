@@ -11,8 +11,8 @@ from keras_attn_zoo.support.files import kind_of, read_json, write_json
 from keras_attn_zoo.support.locks import locked
 
 FILE = "tuned.json"
-# A name, and the seed at its end.
-_SEED = re.compile(r"(.*?)((?:-seed=\d+)?)", re.DOTALL)
+# At the end of a run's name.
+_SEED = re.compile(r"-seed=\d+\Z")
 
 
 def tuned_values(out: Path) -> dict[str, dict[str, Any]]:
@@ -52,6 +52,6 @@ def chosen_name(out: Path, name: str) -> str:
         >>> chosen_name(Path("nowhere"), "bahdanau-dropout=0.1-seed=2")
         'bahdanau-dropout=0.1-seed=2'
     """
-    stem, seed = _SEED.fullmatch(name).groups()
+    stem = _SEED.sub("", name)
     found = (one["run"] for one in tuned_values(out).values() if stem in one["validation_loss"])
-    return f"{next(found, stem)}{seed}"
+    return next(found, stem) + name.removeprefix(stem)

@@ -51,10 +51,10 @@ class Candidates:
         losses = agreed(
             {run.name: None if run.name in without else validation_loss(out / run.name) for run in self.first}
         )
-        known = [run for run in self.first if losses[run.name] is not None]
+        known = {name: loss for name, loss in losses.items() if loss is not None}
         if not known:
             return []
-        best = min(known, key=lambda run: losses[run.name])
+        best = next(run for run in self.first if run.name == min(known, key=known.__getitem__))
         values = {name: best.point[name] for name in best.tuned if name in best.point}
         of_names = {_named(run): losses[run.name] for run in self.first}
         keep_tuned_values(out, {self.name: {"run": _named(best), "values": values, "validation_loss": of_names}})
