@@ -112,9 +112,8 @@ def _notes(table: Ranking, rows: Sequence[Sequence[Ranked]], runs: Runs, setting
     scored = (one.cell for row in rows for one in row if one.value is not None and not measure(one.cell.measure).part)
     tested = (text for cell in scored for text in runs.texts_in(cell))
     yield f"scored on {_joined(tested)}"
-    runs_of = [RunFolder(folder) for entry in entries for folder in runs.folders(pair, entry)]
-    searches = (one.read_scores()["test"] for one in runs_of)
-    yield f"search: {_joined(map(_search, searches))}; trained under {_joined(one.backend() for one in runs_of)}"
+    folders = (folder for entry in entries for folder in runs.folders(pair, entry))
+    yield _joined(_how(RunFolder(folder).read_scores()["test"]) for folder in folders)
     if any(one.value is not None and one.value.spread is not None for row in rows for one in row):
         yield "mean ± standard deviation over seeds"
     measured = dict.fromkeys(one.cell.measure for row in rows for one in row if one.value is not None)
@@ -141,8 +140,9 @@ def _notes(table: Ranking, rows: Sequence[Sequence[Ranked]], runs: Runs, setting
     )
 
 
-def _search(scores: dict[str, Any]) -> str:
-    return f"{scores['beams']} beams, length penalty {scores['length_penalty']:g}"
+def _how(scores: dict[str, Any]) -> str:
+    search = f"{scores['beams']} beams, length penalty {scores['length_penalty']:g}"
+    return f"search: {search}; trained under {scores['training']['environment']}"
 
 
 def _joined(names):

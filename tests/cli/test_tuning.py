@@ -95,7 +95,7 @@ def test_another_value_may_take_the_place_of_the_chosen_one(tuned, tmp_path, mon
 
 
 def test_what_fails_is_not_chosen(tuned, tmp_path):
-    status, _, error, done, _ = tuned(*TUNE, failing={"rnn-learning_rate=0.2"}, *("--systems", "rnn"))
+    status, _, error, done, _ = tuned(*TUNE, "--systems", "rnn", failing={"rnn-learning_rate=0.2"})
     assert status == 2 and "1 of 2 runs failed: rnn-learning_rate=0.2 (it was NaN)" in error
     assert list(runs_and_baselines(tmp_path / "out")) == ["rnn-learning_rate=0.1"]
     every = {f"plain-learning_rate={value}" for value in (0.1, 0.2)}
