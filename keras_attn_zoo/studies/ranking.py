@@ -114,8 +114,6 @@ def _notes(table: Ranking, rows: Sequence[Sequence[Ranked]], runs: Runs, setting
     yield f"scored on {_joined(tested)}"
     folders = (folder for entry in entries for folder in runs.folders(pair, entry))
     yield _joined(_how(RunFolder(folder).read_scores()["test"]) for folder in folders)
-    if any(one.value is not None and one.value.spread is not None for row in rows for one in row):
-        yield "mean ± standard deviation over seeds"
     measured = dict.fromkeys(one.cell.measure for row in rows for one in row if one.value is not None)
     yield from filter(None, (note_of(name, pair) for name in measured))
     tests = sum(one.comparison is not None for row in rows for one in row)
@@ -125,8 +123,8 @@ def _notes(table: Ranking, rows: Sequence[Sequence[Ranked]], runs: Runs, setting
         yield f"difference: from the baseline of the same body, {baselines}"
         yield (
             "*, **: differs from it, p < 0.05, p < 0.01, by a test that counts seeds and sentences, corrected by "
-            f"Holm's method for the {tests} comparisons of the table; as the first of these, a difference in "
-            f"{rows[0][0].cell.column} of {smallest:.1f}, the median of all, shows in about four of five cases"
+            f"Holm's method for the {tests} comparisons of the table; whatever the others are, a difference in "
+            f"{rows[0][0].cell.column} of {smallest:.1f}, the median of all systems, is found in about four of five cases"
         )
     for lacks in dict.fromkeys(runs.uncompared.values()):
         names = (name for name, own in runs.uncompared.items() if own == lacks)
