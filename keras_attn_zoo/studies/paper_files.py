@@ -58,7 +58,7 @@ def write_tables(runs: Runs) -> list[tuple[str, Table]]:
     write_text(out / "tables.csv", csv_text(lines))
     content = {"title": title, "scale": recipe.scale, "significance": "seeds and sentences", "tables": contents}
     write_json(out / "tables.json", content)
-    _LOG.info("the paper's tables: %s", out / "tables.md")
+    _LOG.info("%s: %s", "the paper's tables" if recipe.findings else "tables", out / "tables.md")
     return tables
 
 

@@ -51,7 +51,8 @@ def write_page(runs: Runs, tables: Sequence[tuple[str, Table]]) -> Path | None:
     parts += [*_pictures(runs), *of_runs, changes_table(runs)]
     text = "\n\n".join(filter(None, parts)) + "\n"
     write_text(path, text)
-    _LOG.info("what the paper found, and what was found here: %s", path)
+    found = "what the paper found, and what was found here" if runs.recipe.findings else "tables and pictures"
+    _LOG.info("%s: %s", found, path)
     if comments and (words := words_of(text)) > MOST_WORDS:
         _LOG.warning("%s has %d words, more than %d: shorten %s", shown(path), words, MOST_WORDS, COMMENTS)
     return path

@@ -123,8 +123,9 @@ def _notes(table: Ranking, rows: Sequence[Sequence[Ranked]], runs: Runs, setting
         yield f"difference: from the baseline of the same body, {baselines}"
         yield (
             "*, **: differs from it, p < 0.05, p < 0.01, by a test that counts seeds and sentences, corrected by "
-            f"Holm's method for the {tests} comparisons of the table; whatever the others are, a difference in "
-            f"{rows[0][0].cell.column} of {smallest:.1f}, the median of all systems, is found in about four of five cases"
+            f"Holm's method for the {tests} comparisons of the table; whatever the others are, a "
+            f"difference in {rows[0][0].cell.column} of {smallest:.1f}, the median of all systems, is found in about "
+            "four of five cases"
         )
     for lacks in dict.fromkeys(runs.uncompared.values()):
         names = (name for name, own in runs.uncompared.items() if own == lacks)
