@@ -82,13 +82,15 @@ def test_all_systems_have_equally_many_parameters(name):
 
 
 def test_widths_follow_the_settings_of_a_call():
-    """Of all systems alike; a width that is given stays."""
-    entries = {name: LEAGUE.RECIPE.entries[name] for name in ("transformer", "gaussian")}
-    for settings in ({"width": 32, "ffn_dim": 64}, {"width": 32, "num_heads": 2, "encoder_layers": 1}):
+    """Of all systems alike; a width that is given stays, and the other body follows it."""
+    entries = {name: LEAGUE.RECIPE.entries[name] for name in ("transformer", "gaussian", "bahdanau")}
+    found = []
+    for settings in ({"width": 64}, {"width": 64, "ffn_dim": 2000}):
         runs = equal_runs(expand(entries, settings), LEAGUE.RECIPE, settings)
-        widths = {run.name: run.system.sizes["ffn_dim"] for run in runs}
-        assert widths["transformer"] == settings.get("ffn_dim", 512)
-        assert (widths["gaussian"] == 64) if "ffn_dim" in settings else (widths["gaussian"] > 512)
+        found.append([run.system.sizes["hidden_dim" if run.name == "bahdanau" else "ffn_dim"] for run in runs])
+    usual, wide = found
+    assert usual[0] == 512 < usual[1]
+    assert wide[:2] == [2000, 2000] and wide[2] > usual[2]
 
 
 def test_what_is_too_large_by_itself_is_refused():

@@ -371,7 +371,10 @@ def _checked_text(recipe, runs, options, out):
     corpus = _corpus(recipe, options)
     texts = texts_of_tables(corpus, options)
     if recipe.joined is not None:
-        texts["joined"] = joined_text(corpus.test, *recipe.joined)
+        try:
+            texts["joined"] = joined_text(corpus.test, *recipe.joined)
+        except UserError as error:
+            _LOG.warning("there is no text 'joined': %s", error)
     check_with_text(runs, options, out, corpus)
     return corpus, texts
 
@@ -420,7 +423,7 @@ def _runs(recipe, options, out):
         seeds = [settings.pop("seed")]
     runs = expand(entries, settings, {**grid, **tune}, seeds, recipe.entries)
     runs = equal_runs([dataclasses.replace(run, tuned=tuple(tune)) for run in runs], recipe, settings)
-    if "precision" in {**settings, **grid}:
+    if "precision" in {**settings, **grid, **tune}:
         return runs
     return [dataclasses.replace(run, system=resumed(run.system, out / run.name)) for run in runs]
 
@@ -444,12 +447,12 @@ def _train(recipe, runs, options, out, scoring, corpus, texts):
 
     def attempt(run, scored):
         folder, room = out / run.name, {"max_tokens": room_of(run.system, options)}
-        if run.name not in begun:
-            begun.add(run.name)
-            _LOG.info("run %d of %d: %s", len(begun), count, run.name)
         try:
-            # The same comparison may have been started twice.
-            train_system(run.system, corpus, folder, out / "data", resume=True, wait=True, **milestones, **room)
+            if run.name not in begun:
+                begun.add(run.name)
+                _LOG.info("run %d of %d: %s", len(begun), count, run.name)
+                # The same comparison may have been started twice.
+                train_system(run.system, corpus, folder, out / "data", resume=True, wait=True, **milestones, **room)
             if not scored:
                 return
             names, more = _more_texts(recipe, run, options, texts)

@@ -63,12 +63,15 @@ def equal_runs(runs: Sequence[Run], recipe: Recipe, settings: Mapping[str, Any])
     Args:
         runs: the runs, see `expand`.
         recipe: the comparison; if its systems have their own sizes, the runs stay as they are.
-        settings: those of all runs. Who gives one of `WIDTHS` gets it.
+        settings: those of all runs. A width that is given stays.
     """
-    if recipe.equal_to is None or {*WIDTHS.values()} & {*settings, *(name for run in runs for name in run.point)}:
+    if recipe.equal_to is None:
         return list(runs)
     reference, equal = recipe.entries[recipe.equal_to].system, []
     for run in runs:
-        same = reference.override(**reference.applicable_settings({**settings, **run.point}))
-        equal.append(dataclasses.replace(run, system=equally_large(run.system, parameters_of(same))))
+        given = {**settings, **run.point}
+        if WIDTHS[run.system.body] not in given:
+            same = reference.override(**reference.applicable_settings(given))
+            run = dataclasses.replace(run, system=equally_large(run.system, parameters_of(same)))
+        equal.append(run)
     return equal

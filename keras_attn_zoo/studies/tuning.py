@@ -54,7 +54,8 @@ class Candidates:
         known = {name: loss for name, loss in losses.items() if loss is not None}
         if not known:
             return []
-        best = next(run for run in self.first if run.name == min(known, key=known.__getitem__))
+        lowest = min(known, key=known.__getitem__)
+        best = next(run for run in self.first if run.name == lowest)
         values = {name: best.point[name] for name in best.tuned if name in best.point}
         of_names = {_named(run): losses[run.name] for run in self.first}
         keep_tuned_values(out, {self.name: {"run": _named(best), "values": values, "validation_loss": of_names}})
