@@ -53,7 +53,7 @@ from keras_attn_zoo.runs.settings import SMALLEST_VOCABULARY
 from keras_attn_zoo.runs.system import SETTINGS, System
 from keras_attn_zoo.runs.timing_data import timed_together
 from keras_attn_zoo.studies.comparison import Recipe, Run, expand, parse_grid, run_name
-from keras_attn_zoo.studies.paper_tables import Ranking, bleu_percents, measures_of, systems_of
+from keras_attn_zoo.studies.paper_tables import bleu_percents, measures_of, systems_of
 from keras_attn_zoo.studies.scales import SCALES
 from keras_attn_zoo.support.errors import UserError, choice
 from keras_attn_zoo.support.files import kind_of, shown
@@ -394,8 +394,7 @@ def _corpus(recipe, options):
 def _tell_what_is_missing(runs, pair):
     """Say which systems a paper's tables have, of the language pair of this call, that were not trained."""
     # A ranking has those that were trained.
-    tables = [table for table in runs.recipe.tables if not isinstance(table, Ranking)]
-    wanted = systems_of(tables, pair, runs.recipe.first_pair)
+    wanted = set() if runs.recipe.is_ranking else systems_of(runs.recipe.tables, pair, runs.recipe.first_pair)
     missing = [entry for entry in runs.recipe.entries if entry in wanted and not runs.folders(pair, entry)]
     if missing:
         _LOG.info("empty in the paper's tables, because they were not trained: %s; see --systems", ", ".join(missing))

@@ -12,7 +12,7 @@ from typing import Any
 from keras_attn_zoo.runs.mechanism_arguments import arguments_of, split_name
 from keras_attn_zoo.runs.system import System, parse_settings
 from keras_attn_zoo.runs.tasks import settings_of_task
-from keras_attn_zoo.studies.paper_tables import AnyTable, Finding, Pair, splits_of
+from keras_attn_zoo.studies.paper_tables import AnyTable, Finding, Pair, Ranking, splits_of
 from keras_attn_zoo.studies.scales import SCALES, scaled
 from keras_attn_zoo.studies.tuned_values import tuned_values
 from keras_attn_zoo.support.errors import UserError, choice
@@ -112,6 +112,11 @@ class Recipe:
         }
         # A paper's tables and findings are of translation.
         return dataclasses.replace(self, entries=entries, tables=(), pairs={}, findings=(), corpus="")
+
+    @property
+    def is_ranking(self) -> bool:
+        """Whether it ranks its systems, in place of a paper's tables."""
+        return any(isinstance(table, Ranking) for table in self.tables)
 
     @property
     def first_pair(self) -> str | None:

@@ -46,7 +46,7 @@ def write_tables(runs: Runs) -> list[tuple[str, Table]]:
             caption, table, records = _table(one, runs)
         tables.append((in_markdown(f"{one.name}: {caption}"), table))
         contents.append({"table": one.name, "caption": caption, "notes": list(table.notes), "cells": records})
-    title = f"{recipe.title}: the paper's tables" if recipe.findings else recipe.title
+    title = recipe.title if recipe.is_ranking else f"{recipe.title}: the paper's tables"
     parts = [f"# {title}", *(part for name, table in tables for part in (f"## {name}", table.markdown()))]
     in_print = [
         table.latex(_in_print(one["table"], one["caption"])) for (_, table), one in zip(tables, contents, strict=True)
@@ -58,7 +58,7 @@ def write_tables(runs: Runs) -> list[tuple[str, Table]]:
     write_text(out / "tables.csv", csv_text(lines))
     content = {"title": title, "scale": recipe.scale, "significance": "seeds and sentences", "tables": contents}
     write_json(out / "tables.json", content)
-    _LOG.info("%s: %s", "the paper's tables" if recipe.findings else "tables", out / "tables.md")
+    _LOG.info("%s: %s", "tables" if recipe.is_ranking else "the paper's tables", out / "tables.md")
     return tables
 
 

@@ -12,7 +12,6 @@ from keras_attn_zoo.runs.tasks import METRICS, first_heading
 from keras_attn_zoo.studies.changed_settings import changes_table
 from keras_attn_zoo.studies.paper_cells import Runs
 from keras_attn_zoo.studies.paper_findings import DIFFERS, IN_DIRECTION, compare, findings_table
-from keras_attn_zoo.studies.paper_tables import Ranking
 from keras_attn_zoo.studies.tabular import Table
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import check_file, kind_of, shown, write_text
@@ -44,15 +43,12 @@ def write_page(runs: Runs, tables: Sequence[tuple[str, Table]]) -> Path | None:
     parts += _findings(runs, comments)
     for title, table in tables:
         parts += [f"## {title}", table.markdown()]
-    if not runs.recipe.findings:
-        parts.append(comments)
     # A ranking has all that a table of runs has.
-    of_runs = [] if any(isinstance(one, Ranking) for one in runs.recipe.tables) else _runs(runs)
-    parts += [*_pictures(runs), *of_runs, changes_table(runs)]
+    ranks = runs.recipe.is_ranking
+    parts += [comments if ranks else "", *_pictures(runs), *([] if ranks else _runs(runs)), changes_table(runs)]
     text = "\n\n".join(filter(None, parts)) + "\n"
     write_text(path, text)
-    found = "what the paper found, and what was found here" if runs.recipe.findings else "tables and pictures"
-    _LOG.info("%s: %s", found, path)
+    _LOG.info("%s: %s", "the page" if ranks else "what the paper found, and what was found here", path)
     if comments and (words := words_of(text)) > MOST_WORDS:
         _LOG.warning("%s has %d words, more than %d: shorten %s", shown(path), words, MOST_WORDS, COMMENTS)
     return path
