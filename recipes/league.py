@@ -22,8 +22,8 @@ How it is run:
 - Sentences of more than 20 words are not trained on. The text "joined" is the test text, consecutive sentences of which
   are joined to 20 to 60 words: how far a system translates beyond the lengths that it knows.
 - Whether a system differs from the baseline of its body, in BLEU of either text, is a test that counts seeds and
-  sentences. Its p-values are corrected by Holm's method for all comparisons of the table, so that five of a hundred
-  equal systems do not seem to differ. It needs three seeds.
+  sentences. Its p-values are corrected by Holm's method for all comparisons of the table, so that of a hundred
+  equal systems, five do not seem to differ. It needs three seeds.
 - The state is counted: numbers that a search carries from position to position, for one hypothesis of 50 tokens.
 - `luong_dot` compares states of encoder and decoder as they are, so that its encoder reads in one direction alone.
 """
@@ -37,6 +37,7 @@ from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingS
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.studies.comparison import Entry, Recipe
 from keras_attn_zoo.studies.paper_tables import Line, Ranking
+from keras_attn_zoo.support.choices import RELATIVE_POSITIONS
 
 DATA = DataSettings(
     vocabulary_size=8000, joint=True, max_words=20, max_tokens=128, sentences_per_batch=None, tokens_per_batch=2048
@@ -75,8 +76,7 @@ def everywhere(**arguments):
 
 # What is no mechanism of its own.
 VARIANTS = {
-    **{name: {f"{side}_positions": name for side in ("encoder", "decoder")} for name in ("rotary", "alibi")},
-    **{name: {f"{side}_positions": name for side in ("encoder", "decoder")} for name in ("shaw", "t5")},
+    **{name: {f"{side}_positions": name for side in ("encoder", "decoder")} for name in RELATIVE_POSITIONS},
     "softmax1": everywhere(normalizer="softmax1"),
     "sigmoid": everywhere(normalizer="sigmoid"),
     "grouped-query": everywhere(num_key_value_heads=2),
