@@ -1,5 +1,6 @@
 """The league: every mechanism is in it, its systems are of one size, and its page is made of run folders."""
 
+import dataclasses
 import importlib.util
 import json
 from pathlib import Path
@@ -96,6 +97,13 @@ def test_widths_follow_the_settings_of_a_call():
 def test_what_is_too_large_by_itself_is_refused():
     with pytest.raises(UserError, match=r"even with ffn_dim=1, transformer has .* parameters, and the systems that"):
         equally_large(LEAGUE.SYSTEMS["transformer"], 1000)
+    # But at the scale "smoke", whose widths are those of no system.
+    entries = {"base": Entry(System("base", {"hidden_dim": 1, "embedding_dim": 1})), "new": LEAGUE.RECIPE.entries["t5"]}
+    recipe = Recipe("Two sizes", entries, ("new",), equal_to="base")
+    runs = expand({"new": entries["new"]}, {})
+    with pytest.raises(UserError, match="even with ffn_dim=1, t5 has"):
+        equal_runs(runs, recipe, {})
+    assert equal_runs(runs, dataclasses.replace(recipe, scale="smoke"), {}) == runs
 
 
 ENTRIES = {

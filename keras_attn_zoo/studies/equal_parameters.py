@@ -1,5 +1,6 @@
 """Systems of a comparison with equally many parameters: a width of each body takes the difference."""
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -71,7 +72,9 @@ def equal_runs(runs: Sequence[Run], recipe: Recipe, settings: Mapping[str, Any])
     for run in runs:
         given = {**settings, **run.point}
         if WIDTHS[run.system.body] not in given:
-            same = reference.override(**reference.applicable_settings(given))
-            run = dataclasses.replace(run, system=equally_large(run.system, parameters_of(same)))
+            same = parameters_of(reference.override(**reference.applicable_settings(given)))
+            # A mechanism may have more than a whole system at the scale "smoke".
+            with contextlib.suppress(*([UserError] if recipe.scale == "smoke" else [])):
+                run = dataclasses.replace(run, system=equally_large(run.system, same))
         equal.append(run)
     return equal
