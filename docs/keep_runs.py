@@ -33,7 +33,7 @@ def keep(name, out):
             shutil.copyfile(path, place / path.name)
             if path.suffix == ".png":
                 shrink(place / path.name)
-    for file in ("tables.json", "comments.md"):
+    for file in ("tables.json", "comments.md", "tuned.json"):
         if (out / file).exists():
             shutil.copyfile(out / file, KEPT / name / file)
 

@@ -58,7 +58,7 @@ def languages_of(folder, pair):
 def without_text(recipe, languages=("de", "en")):
     """Return a recipe whose pictures have the sentences that were made for them, and which shows no other text."""
     from keras_attn_zoo.cli.plot import EXAMPLE, PAIR
-    from keras_attn_zoo.studies.paper_tables import PaperTable
+    from keras_attn_zoo.studies.paper_tables import Examples
 
     def filled(line):
         for there, code in zip(PAIR, languages, strict=True):
@@ -66,7 +66,7 @@ def without_text(recipe, languages=("de", "en")):
         return line
 
     pictures = {file: filled(line) for file, line in recipe.pictures.items() if not EXAMPLE.search(line)}
-    tables = tuple(table for table in recipe.tables if isinstance(table, PaperTable))
+    tables = tuple(table for table in recipe.tables if not isinstance(table, Examples))
     captions = {
         file: f"{caption}; the sentence was made for this page" if PAIR[0] in recipe.pictures.get(file, "") else caption
         for file, caption in recipe.captions.items()
@@ -131,7 +131,8 @@ def write_one(name, recipe, out):
     for old in PAGES.glob(f"{name}-*.png"):
         if old.name not in shown:
             old.unlink()
-    write_json(PAGES / FINDINGS, {**read_findings(), name: findings_of(runs)})
+    if recipe.findings:
+        write_json(PAGES / FINDINGS, {**read_findings(), name: findings_of(runs)})
     print(PAGES / f"{name}.md")
 
 

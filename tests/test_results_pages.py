@@ -23,15 +23,17 @@ from keras_attn_zoo.studies.paper_files import write_tables
 from keras_attn_zoo.studies.paper_findings import DIFFERS, IN_DIRECTION, UNDECIDED, compare
 from keras_attn_zoo.studies.paper_page import MOST_WORDS, claims_in, words_of, write_page
 from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, Contrast, Finding, Pair, PaperTable
+from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.viewing.attention_pictures import plot_curves
 from tests.made_runs import REFERENCES, WRONG, make_run, make_seeds, table_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "results"
 TASKS = ["zeng2021_dialogue", "zeng2021_summarization"]
-NAMES = sorted([path.stem for path in (ROOT / "recipes").glob("*.py")] + TASKS)
-# Pages of no recipe.
-OTHERS = {"breaks", "combinations", "index", "latent-alignment", "reliability", "word-alignment"}
+# The league is of no paper, and has a page once it is trained.
+NAMES = sorted({*(path.stem for path in (ROOT / "recipes").glob("*.py")), *TASKS} - {"league"})
+# Pages of no paper.
+OTHERS = {"breaks", "combinations", "index", "latent-alignment", "league", "reliability", "word-alignment"}
 FOUND = json.loads((FOLDER / "findings.json").read_text("utf-8"))
 INDEX = "# Results\n\n<!-- results: findings -->\n\nold\n\n<!-- end -->\n"
 # Kilobytes of a picture.
@@ -229,7 +231,7 @@ def test_sentences_are_made_in_the_languages_of_the_text(writer, text, pair, lan
     assert writer.languages_of(run.path, pair) == languages
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *(path.stem for path in FOLDER.glob("league.md"))])
 def test_pictures_are_small_and_shown(name):
     shown = set(re.findall(r"\]\(([^)]+\.png)\)", (FOLDER / f"{name}.md").read_text("utf-8")))
     assert shown == {path.name for path in FOLDER.glob(f"{name}-*.png")} and shown
@@ -325,6 +327,41 @@ def test_runs_are_kept_without_their_text(writer, tmp_path, monkeypatch):
     assert {path.parent.name for path in whole} >= {"transformer", "sentence_counts"}
     text = b"".join(path.read_bytes() for path in whole if path.parent != kept)
     assert b"house" not in text and b"quelle" not in text and b"/home" not in text
+
+
+def test_the_league_has_a_page_of_its_runs_and_no_findings(writer, tmp_path, monkeypatch):
+    """Wherever its runs are kept, with the values that were chosen."""
+    monkeypatch.setattr(paper_cells, "SAMPLES", 100)
+    monkeypatch.syspath_prepend(ROOT / "presets")
+    keeper, out, pages = importlib.import_module("keep_runs"), tmp_path / "out", tmp_path / "pages"
+    monkeypatch.setattr(keeper, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(writer, "PAGES", pages)
+    recipe, record = writer.load_recipe("league"), {}
+    with pytest.raises(UserError, match="no run of league has been scored"):
+        writer.write_one("league", recipe, out)
+    for name, bleu, translations in (("transformer", 30.0, WRONG), ("rotary", 60.0, REFERENCES)):
+        chosen, other = (f"{name}-learning_rate={value}" for value in (0.0015, 0.003))
+        make_seeds(out / chosen, bleu, translations=translations, names=("test", "joined"))
+        make_run(out / other, 99.0)
+        losses = {chosen: 1.0, other: 2.0}
+        record[name] = {"run": chosen, "values": {"learning_rate": 0.0015}, "validation_loss": losses}
+    (out / "tuned.json").write_text(json.dumps(record))
+    for folder in out.glob("*/"):
+        RunFolder(folder).environment.write_text(json.dumps({"backend": "torch", "command": []}))
+    pages.mkdir()
+    writer.write_one("league", recipe, out)
+    assert [path.name for path in pages.iterdir()] == ["league.md"]
+    page = (pages / "league.md").read_text("utf-8")
+    rows = [row[:4] for row in table_rows(page.partition("\n- ")[0])[1:]]
+    assert rows == [
+        ["`rotary`", "60.0 ± 0.1**", "+30.0", "60.0 ± 0.1**"],
+        ["`transformer`", "30.0 ± 0.1", "–", "30.0 ± 0.1"],
+    ]
+    keeper.keep("league", out)
+    writer.write_one("league", recipe, tmp_path / "kept" / "league")
+    assert (pages / "league.md").read_text("utf-8") == page
+    kept = {path.name for path in (tmp_path / "kept" / "league").glob("*/")}
+    assert "rotary-learning_rate=0.0015-seed=2" in kept and not any("0.003" in name for name in kept)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from keras_attn_zoo.cli.plot_curves import BY_LENGTH, CURVES, TOP_K
 from keras_attn_zoo.cli.plot_layers import DIVERGENCE, ENTROPY, WEIGHTS
 from keras_attn_zoo.cli.plot_lengths import LENGTHS
 from keras_attn_zoo.cli.plot_speed import SPEED
+from keras_attn_zoo.cli.plot_trade_off import TRADE_OFF
 from keras_attn_zoo.corpora.corpus import Corpus
 from keras_attn_zoo.data.words import word_count
 from keras_attn_zoo.runs.run_folder import RunFolder
@@ -26,7 +27,7 @@ from keras_attn_zoo.support.locks import locked
 
 _LOG = logging.getLogger(__name__)
 
-PICTURES = [ATTENTION, CURVES, ENTROPY, WEIGHTS, DIVERGENCE, MATRICES, LENGTHS, BY_LENGTH, SPEED, TOP_K]
+PICTURES = [ATTENTION, CURVES, ENTROPY, WEIGHTS, DIVERGENCE, MATRICES, LENGTHS, BY_LENGTH, SPEED, TOP_K, TRADE_OFF]
 # In the pictures of a recipe, a sentence of the test text and its translation.
 PAIR = ("{sentence}", "{translation}")
 # How many words the sentence has.

@@ -25,7 +25,7 @@ def run_recipe(recipe: Recipe, description: str, arguments: Sequence[str] | None
     parser = Parser(description=description)
     tasks = {task: list(own.entries) for task, own in recipe.tasks.items()}
     systems = {name: entry.system for name, entry in recipe.entries.items()}
-    add_comparison_arguments(parser, systems, recipe.default, tasks)
+    add_comparison_arguments(parser, systems, recipe.default, tasks, recipe.smoke, recipe.tune)
     add_table_arguments(parser, recipe)
     add_backend_argument(parser, resumes=True)
     return guarded(

@@ -7,6 +7,7 @@ import itertools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from keras_attn_zoo.bodies.schema import longest_translation
 from keras_attn_zoo.cli.device_options import add_devices_arguments
@@ -46,6 +47,7 @@ from keras_attn_zoo.cli.table_options import (
     texts_of_tables,
 )
 from keras_attn_zoo.corpora.corpus import Corpus
+from keras_attn_zoo.corpora.joined_text import joined_text
 from keras_attn_zoo.runs.run_folder import AVERAGE, RunFolder
 from keras_attn_zoo.runs.settings import SMALLEST_VOCABULARY
 from keras_attn_zoo.runs.system import SETTINGS, System
@@ -62,7 +64,12 @@ _LOG = logging.getLogger(__name__)
 
 
 def add_comparison_arguments(
-    parser: Parser, systems: Mapping[str, System], default: Sequence[str] | None, tasks: Mapping[str, Sequence[str]]
+    parser: Parser,
+    systems: Mapping[str, System],
+    default: Sequence[str] | None,
+    tasks: Mapping[str, Sequence[str]],
+    smoke: Sequence[str] = (),
+    tune: Mapping[str, Sequence[Any]] | None = None,
 ) -> None:
     """Add the options of a comparison.
 
@@ -71,11 +78,15 @@ def add_comparison_arguments(
         systems: those to choose from, by name.
         default: names of those that are trained by default; None if some must be named.
         tasks: names of those that are trained by default for tasks other than translation, by the task's name.
+        smoke: names of those that are trained by default at the scale smoke; empty for all.
+        tune: what `--tune` is by default: values by the name of the setting.
     """
     parser.add_argument("--out", type=Path, required=True, help="folder for the runs; runs in it are resumed")
     usual = ""
     if default:
-        usual = f", among {', '.join(systems)} (default: {' '.join(default)}; at the scale smoke, {EVERY})"
+        usual = f"{EVERY}" if [*default] == [*systems] else " ".join(default)
+        at_smoke = " ".join(smoke) or EVERY
+        usual = f", among {', '.join(systems)} (default: {usual}; at the scale smoke, {at_smoke})"
     parser.add_argument(
         "--systems",
         nargs="+",
@@ -107,6 +118,15 @@ def add_comparison_arguments(
         help="train every system once with each combination of these settings, for example learning_rate=1e-3,5e-4 "
         "dropout=0.1,0.3",
     )
+    parser.add_argument(
+        "--tune",
+        nargs="*",
+        action="extend",
+        metavar="NAME=VALUE,VALUE",
+        help="train every system with each combination of these settings and the first seed, and with further seeds "
+        "only with that of the lowest validation loss, which tables have; without values, nothing is tuned"
+        + (f" (default: {' '.join(map(_shown_values, tune.items()))})" if tune else ""),
+    )
     add_budget_argument(parser)
     parser.add_argument(
         "--plan",
@@ -136,7 +156,13 @@ def add_comparison_arguments(
         usual=default,
         every=list(systems),
         of_tasks=tasks,
+        of_smoke=list(smoke) or list(systems),
     )
+
+
+def _shown_values(item):
+    name, values = item
+    return f"{name}={','.join(map(str, values))}"
 
 
 def _seeds(text):
@@ -150,7 +176,9 @@ def system_names(options: argparse.Namespace) -> list[str]:
     of_task = options.of_tasks.get(task_of(options))
     every = of_task or options.every
     # Of all language pairs, each has those of its tables.
-    usual = every if options.scale == "smoke" or pair_of(options) == EVERY else of_task or options.usual
+    usual = every if pair_of(options) == EVERY else of_task or options.usual
+    if options.scale == "smoke":
+        usual = of_task or options.of_smoke
     names = [name for item in options.systems or usual for name in item.split(",")]
     if EVERY in names:
         names = every
@@ -202,6 +230,8 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> float:
         UserError: what is wrong with any run, before the first one is trained; names and reasons of the runs that
             failed, after all others; why they were not timed.
     """
+    from keras_attn_zoo.studies.tuning import candidates
+
     recipe, runs = checked_comparison(recipe, options)
     out = folder_of_runs(recipe, options)
     scoring = scoring_options(options, recipe.tokenizer_of(pair_of(options)))
@@ -209,10 +239,12 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> float:
         plan = _plan(recipe, runs, options, out)
         print(plan.table)
         return plan.seconds
-    failed, corpus = {}, None
-    if not options.table_only:
+    failed, corpus, count = {}, None, len(runs)
+    if options.table_only:
+        runs = [run for one in candidates(runs) for run in one.chosen(out)]
+    else:
         corpus, texts = _checked_text(recipe, runs, options, out)
-        failed = _train(recipe, runs, options, out, scoring, corpus, texts)
+        runs, failed, count = _train(recipe, runs, options, out, scoring, corpus, texts)
     whole = [run for run in runs if run.name not in failed]
     untimed = _time(whole, out) if options.time else ""
     tables = _write_tables(recipe, whole, options, out, anyway=not failed)
@@ -226,7 +258,7 @@ def run_comparison(recipe: Recipe, options: argparse.Namespace) -> float:
             _tell_what_is_missing(of_paper, pair_of(options))
     if failed:
         reasons = "; ".join(f"{name} ({why.rstrip('.')})" for name, why in failed.items())
-        raise UserError(f"{len(failed)} of {len(runs)} runs failed: {reasons}.")
+        raise UserError(f"{len(failed)} of {count} runs failed: {reasons}.")
     if untimed:
         raise UserError(f"the runs were not timed: {untimed}")
     return 0.0
@@ -321,6 +353,7 @@ def room_of(system: System, options: argparse.Namespace) -> int | None:
 
 def _plan(recipe, runs, options, out):
     from keras_attn_zoo.studies.plan import plan_comparison, plan_without_text
+    from keras_attn_zoo.studies.tuning import candidates
 
     if (missing := missing_corpus(options)) is not None:
         # What would be refused with the text is refused without it.
@@ -328,6 +361,7 @@ def _plan(recipe, runs, options, out):
         more_tests(options)
         return plan_without_text(runs, missing)
     corpus, texts = _checked_text(recipe, runs, options, out)
+    runs = [run for one in candidates(runs) for run in one.planned(out)]
     more = {run.name: _more_texts(recipe, run, options, texts)[1] for run in runs}
     return plan_comparison(runs, corpus, out, more, bleu_percents(recipe.tables))
 
@@ -336,6 +370,11 @@ def _checked_text(recipe, runs, options, out):
     """The text, and those that the tables have beside it; every system can be trained on it."""
     corpus = _corpus(recipe, options)
     texts = texts_of_tables(corpus, options)
+    if recipe.joined is not None:
+        try:
+            texts["joined"] = joined_text(corpus.test, *recipe.joined)
+        except UserError as error:
+            _LOG.warning("there is no text 'joined': %s", error)
     check_with_text(runs, options, out, corpus)
     return corpus, texts
 
@@ -354,45 +393,67 @@ def _corpus(recipe, options):
 
 def _tell_what_is_missing(runs, pair):
     """Say which systems a paper's tables have, of the language pair of this call, that were not trained."""
-    wanted = systems_of(runs.recipe.tables, pair, runs.recipe.first_pair)
+    # A ranking has those that were trained.
+    wanted = set() if runs.recipe.is_ranking else systems_of(runs.recipe.tables, pair, runs.recipe.first_pair)
     missing = [entry for entry in runs.recipe.entries if entry in wanted and not runs.folders(pair, entry)]
     if missing:
         _LOG.info("empty in the paper's tables, because they were not trained: %s; see --systems", ", ".join(missing))
 
 
 def _runs(recipe, options, out):
+    from keras_attn_zoo.studies.equal_parameters import equal_runs
+
     entries = {}
     for name in system_names(options):
         if name not in recipe.entries:
             raise UserError(f"unknown system {shown_value(name)}: {choice(name, recipe.entries)}")
         entries[name] = recipe.entries[name]
-    grid = parse_grid(options.grid)
-    if "task" in grid:
+    grid, tune = parse_grid(options.grid), parse_grid(options.tune or (), "--tune")
+    if twice := next((name for name in tune if name in grid), None):
+        raise UserError(f"--grid and --tune both have {twice}: leave it out of one of them.")
+    if "task" in {**grid, **tune}:
         raise UserError("the systems of a grid are compared on one task: leave out task; --task names it.")
-    settings = settings_from_options(options, [*grid, *(["seed"] if options.seeds else [])])
+    settings = settings_from_options(options, [*grid, *tune, *(["seed"] if options.seeds else [])])
+    if options.tune is None:
+        tune = {name: values for name, values in recipe.tune.items() if name not in {**grid, **settings}}
     seeds = [*itertools.chain(*options.seeds)]
     if not seeds and "seed" in settings and "seed" not in grid:
         # The folder of a run says its seed, however it is given.
         seeds = [settings.pop("seed")]
-    runs = expand(entries, settings, grid, seeds, recipe.entries)
-    if "precision" in {**settings, **grid}:
+    runs = expand(entries, settings, {**grid, **tune}, seeds, recipe.entries)
+    runs = equal_runs([dataclasses.replace(run, tuned=tuple(tune)) for run in runs], recipe, settings)
+    if "precision" in {**settings, **grid, **tune}:
         return runs
     return [dataclasses.replace(run, system=resumed(run.system, out / run.name)) for run in runs]
 
 
 def _train(recipe, runs, options, out, scoring, corpus, texts):
-    """Train and score; if a run fails, the others go on. Return the reasons for failures by name."""
+    """Train and score; if a run fails, the others go on.
+
+    Of runs that differ in tuned values, those of the first seed are trained, and of these the best one is scored, and
+    trained with the other seeds.
+
+    Return what tables may have, the reasons for failures by name, and how many runs there were.
+    """
     from keras_attn_zoo.runs.finished_run import score_and_draw
     from keras_attn_zoo.runs.training import train_system
+    from keras_attn_zoo.studies.tuning import candidates
 
-    failed = {}
+    failed: dict[str, str] = {}
     milestones = {"bleu_after": bleu_percents(recipe.tables), "scoring": scoring}
-    for number, run in enumerate(runs, start=1):
+    groups = candidates(runs)
+    count, begun = sum(one.count for one in groups), set()
+
+    def attempt(run, scored):
         folder, room = out / run.name, {"max_tokens": room_of(run.system, options)}
-        _LOG.info("run %d of %d: %s", number, len(runs), run.name)
         try:
-            # The same comparison may have been started twice.
-            train_system(run.system, corpus, folder, out / "data", resume=True, wait=True, **milestones, **room)
+            if run.name not in begun:
+                begun.add(run.name)
+                _LOG.info("run %d of %d: %s", len(begun), count, run.name)
+                # The same comparison may have been started twice.
+                train_system(run.system, corpus, folder, out / "data", resume=True, wait=True, **milestones, **room)
+            if not scored:
+                return
             names, more = _more_texts(recipe, run, options, texts)
             known = [*names, *recipe.tests_of(pair_of(options))]
             of_tables = {"tests": corpus.more_tests, "more": more, "known": known}
@@ -400,7 +461,18 @@ def _train(recipe, runs, options, out, scoring, corpus, texts):
                 score_and_draw(folder, corpus.test, keep_scores=True, **of_tables, **room, **scoring)
         except Exception as error:
             failed[run.name] = format_failure(run.name, error)
-    return failed
+
+    kept = []
+    for group in groups:
+        for run in group.first if group.is_choice else ():
+            attempt(run, scored=False)
+        chosen = group.choose(out, failed)
+        if group.is_choice and chosen:
+            _LOG.info("lowest validation loss: %s", chosen[0].name)
+        for run in chosen:
+            attempt(run, scored=True)
+        kept += chosen
+    return kept, failed, count
 
 
 def _time(runs, out):
@@ -466,6 +538,7 @@ def _write_tables(recipe, runs, options, out, anyway):
     from keras_attn_zoo.studies.paper_files import write_tables
     from keras_attn_zoo.studies.result_files import write_results
     from keras_attn_zoo.studies.table import further_names, read_results
+    from keras_attn_zoo.studies.tuning import with_chosen_values
 
     names, test = [run.name for run in runs if _is_scored(out / run.name)], options.significance
     asked = [out / name for name in names]
@@ -483,6 +556,7 @@ def _write_tables(recipe, runs, options, out, anyway):
     # Another process may write those of other systems.
     with locked(out, ".results.lock", wait=True):
         runs = merged_runs([run for run in runs if run.name in names], out, recipe, others)
+        runs = with_chosen_values(runs, names, out)
         folders = [out / run.name for run in runs]
         baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
         results = read_results(comparable(folders, asked, "test"), baselines=baselines, test=test)

@@ -78,7 +78,11 @@ class TrainingComparison:
     @property
     def detectable(self) -> float:
         """The smallest difference that so many seeds and sentences show, p < 0.05, in about four of five cases."""
-        return self._half(0.05) + self._half(2 * (1 - _POWER))
+        return self.detectable_at(0.05)
+
+    def detectable_at(self, level: float) -> float:
+        """Return the same at another level of significance, such as that of many comparisons."""
+        return self._half(level) + self._half(2 * (1 - _POWER))
 
     def _half(self, level):
         """Half the width of the interval outside of which a difference has a probability below `level`."""
@@ -121,6 +125,25 @@ def compare_trainings(
     of_text = 0.0 if resampled is None else np.std(np.subtract(*(np.mean(one, 0) for one in resampled)), ddof=1)
     difference = own.mean() - other.mean()
     return TrainingComparison(float(difference), math.sqrt(variance), float(freedom), float(of_text), seeds)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values corrected for their number by Holm's method.
+
+    If those below a level are taken for differences, any of them is none with a probability of at most that level.
+
+        p'_(i) = max_{k ≤ i} min(1, (m - k + 1) p_(k))        p_(1) ≤ ... ≤ p_(m)
+
+    Example:
+        >>> holm([0.5, 0.25, 0.125])
+        [0.5, 0.5, 0.375]
+
+    Source: Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics, 1979.
+    """
+    order, corrected, last = sorted(range(len(p_values)), key=p_values.__getitem__), [0.0] * len(p_values), 0.0
+    for place, number in enumerate(order):
+        corrected[number] = last = max(last, min(1.0, (len(p_values) - place) * p_values[number]))
+    return corrected
 
 
 def resampled_scores(statistics: ArrayLike, score: Callable[[NDArray], float], samples: int, seed: int) -> NDArray:

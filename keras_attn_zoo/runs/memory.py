@@ -5,6 +5,7 @@ import logging
 import keras
 
 from keras_attn_zoo.bodies.schema import BODIES
+from keras_attn_zoo.runs.outline import body_arguments
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.machine_memory import machine_bytes
@@ -37,7 +38,7 @@ def activation_bytes(system: System, vocabulary_size: int) -> int:
     # Exactly one of the two is set.
     of_batch = data.tokens_per_batch or (data.sentences_per_batch or 0) * length
     positions = max(length, of_batch / system.training.accumulation_steps)
-    body = BODIES[system.body].arguments(vocabulary_size, vocabulary_size, **system.backbone)
+    body = BODIES[system.body].arguments(vocabulary_size, vocabulary_size, **body_arguments(system))
     return int(positions * body.kept_numbers(length) * _FLOAT)
 
 

@@ -1,6 +1,8 @@
 """The outline of a system's body: its sizes before it has weights."""
 
 import dataclasses
+import functools
+import json
 import threading
 from typing import Any
 
@@ -8,6 +10,7 @@ import keras
 
 from keras_attn_zoo.bodies.backbone import check_guided
 from keras_attn_zoo.bodies.schema import BODIES, longest_translation
+from keras_attn_zoo.runs.settings import TrainingSettings
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.runs.trained_parts import choose_trained
 from keras_attn_zoo.support.errors import UserError
@@ -57,18 +60,31 @@ def outline(
         >>> outline(SYSTEMS["transformer"], 8000, 8000).parameters  # doctest: +SKIP
         48234496
     """
-    policy = keras.config.dtype_policy()
+    settings = system.training
+    names = ("freeze", "initial_model", "lora_rank", "guided_alignment")
+    trained = TrainingSettings(**{name: getattr(settings, name) for name in names})
+    arguments = json.dumps(body_arguments(system, longest), sort_keys=True)
+    sizes = source_vocabulary_size, target_vocabulary_size
+    try:
+        return _outline(system.body, arguments, sizes, trained, keras.config.dtype_policy().name)
+    except UserError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise UserError(f"the system {system.name!r} cannot be built: {str(error).strip().splitlines()[0]}") from error
+
+
+@functools.lru_cache(maxsize=1024)
+def _outline(name, arguments, sizes, trained, policy):
+    """The same of the body alone: systems of a comparison differ in seeds and learning rates."""
     made = []
 
     def build():
         try:
             with keras.StatelessScope(initialize_variables=False):
-                body = BODIES[system.body].body_class(
-                    source_vocabulary_size, target_vocabulary_size, dtype=policy, **body_arguments(system, longest)
-                )
+                body = BODIES[name].body_class(*sizes, dtype=policy, **json.loads(arguments))
                 found = Outline(body.count_params(), body.longest_sentence)
-                choose_trained(body, system.training)
-                if system.training.guided_alignment:
+                choose_trained(body, trained)
+                if trained.guided_alignment:
                     check_guided(body)
                 made.append(found)
         except (ValueError, TypeError) as error:
@@ -80,8 +96,6 @@ def outline(
     thread.start()
     thread.join()
     (found,) = made
-    if isinstance(found, UserError):
-        raise found
     if isinstance(found, Exception):
-        raise UserError(f"the system {system.name!r} cannot be built: {str(found).strip().splitlines()[0]}") from found
+        raise found
     return found

@@ -1,12 +1,15 @@
 """In which settings the runs of a comparison differ from its systems, as they are at its scale."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, TypeAlias
 
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.system import System
+from keras_attn_zoo.studies.comparison import Recipe
+from keras_attn_zoo.studies.equal_parameters import WIDTHS
 from keras_attn_zoo.studies.paper_cells import Runs
 from keras_attn_zoo.studies.tabular import markdown_table
+from keras_attn_zoo.studies.tuned_values import tuned_values
 from keras_attn_zoo.support.escapes import in_markdown
 
 # By setting: names of runs or systems, by the value of the comparison's system and that of the run.
@@ -37,6 +40,7 @@ def changes(pairs: Iterable[tuple[str, System, System]]) -> Changes:
 def changes_of(runs: Runs) -> Changes:
     """Return in what the scored runs of a recipe, those of all language pairs, differ from its systems."""
     original = runs.recipe.original or runs.recipe
+    tuned = {name for one in tuned_values(runs.out).values() for name in one["values"]}
 
     def every():
         for pair in runs.pairs:
@@ -44,7 +48,13 @@ def changes_of(runs: Runs) -> Changes:
                 for folder in runs.folders(pair, entry):
                     yield f"`{entry}`", its.system, RunFolder(folder).system()
 
-    return changes(every())
+    return without_computed(changes(every()), original, tuned)
+
+
+def without_computed(found: Changes, recipe: Recipe, tuned: Collection[str] = ()) -> Changes:
+    """Return changes without those that a comparison makes: values that were tuned, and widths of `equal_runs`."""
+    computed = {*tuned, *(() if recipe.equal_to is None else WIDTHS.values())}
+    return {name: one for name, one in found.items() if name not in computed}
 
 
 def changes_table(runs: Runs) -> str:

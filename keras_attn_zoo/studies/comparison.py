@@ -12,8 +12,9 @@ from typing import Any
 from keras_attn_zoo.runs.mechanism_arguments import arguments_of, split_name
 from keras_attn_zoo.runs.system import System, parse_settings
 from keras_attn_zoo.runs.tasks import settings_of_task
-from keras_attn_zoo.studies.paper_tables import Examples, Finding, Pair, PaperTable, splits_of
+from keras_attn_zoo.studies.paper_tables import AnyTable, Finding, Pair, Ranking, splits_of
 from keras_attn_zoo.studies.scales import SCALES, scaled
+from keras_attn_zoo.studies.tuned_values import tuned_values
 from keras_attn_zoo.support.errors import UserError, choice
 from keras_attn_zoo.support.files import kind_of
 from keras_attn_zoo.support.setting_types import shown_value
@@ -49,7 +50,7 @@ class Recipe:
     Attributes:
         title: short title of the paper.
         entries: its systems, by name.
-        default: names of the systems trained by default, except at the scale "smoke", which has them all.
+        default: names of the systems trained by default, except at the scale "smoke".
         published: settings for every system at the scale "paper": how the paper prepares its text, and the length of
             its training, where the systems stop earlier.
         note: text below the table.
@@ -61,7 +62,7 @@ class Recipe:
         rank_by: function that takes a run's scores and returns the number by which the paper ranks its systems,
             lowest first; None keeps their order.
         tasks: the paper's comparisons on other tasks, by the task's name.
-        tables: the paper's own tables.
+        tables: the paper's own tables, or a `Ranking`.
         pairs: the language pairs of these, by name; the first is the default. Empty if there is only one.
         scale: name of the scale that `at_scale` made it of; None as published.
         original: the comparison that `for_pair` and `at_scale` made it of, if they did.
@@ -71,6 +72,11 @@ class Recipe:
         corpus: name of the paper's text in the catalogue; empty if it is not there, or if each pair has its own.
         words: how many words a side has, at least and at most, in all text at the scale "paper": validation and test
             text too, which filters of a system leave whole. None for any number.
+        tune: values to choose from for each system, by the name of the setting, see `--tune`.
+        equal_to: name of the system that all others have as many parameters as, see `equal_parameters`; None if they
+            have their own sizes.
+        joined: how many words the text "joined" has, see `joined_text`; None if there is none.
+        smoke: names of the systems trained at the scale "smoke"; empty for all.
     """
 
     title: str
@@ -81,7 +87,7 @@ class Recipe:
     pictures: dict[str, str] = dataclasses.field(default_factory=dict)
     rank_by: Callable[[dict[str, Any]], float] | None = None
     tasks: Mapping[str, "Recipe"] = dataclasses.field(default_factory=dict)
-    tables: tuple[PaperTable | Examples, ...] = ()
+    tables: tuple[AnyTable, ...] = ()
     pairs: dict[str, Pair] = dataclasses.field(default_factory=dict)
     scale: str | None = None
     original: "Recipe | None" = None
@@ -90,6 +96,10 @@ class Recipe:
     captions: dict[str, str] = dataclasses.field(default_factory=dict)
     corpus: str = ""
     words: tuple[int, int] | None = None
+    tune: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
+    equal_to: str | None = None
+    joined: tuple[int, int] | None = None
+    smoke: tuple[str, ...] = ()
 
     def of_task(self, name: str) -> "Recipe":
         """Return the comparison on a task: its own if it has one, else these systems with the settings of the task."""
@@ -102,6 +112,11 @@ class Recipe:
         }
         # A paper's tables and findings are of translation.
         return dataclasses.replace(self, entries=entries, tables=(), pairs={}, findings=(), corpus="")
+
+    @property
+    def is_ranking(self) -> bool:
+        """Whether it ranks its systems, in place of a paper's tables."""
+        return any(isinstance(table, Ranking) for table in self.tables)
 
     @property
     def first_pair(self) -> str | None:
@@ -166,10 +181,13 @@ class Recipe:
             for name, entry in self.entries.items()
         }
         # How fast tiny systems are says nothing, and takes longer than training them; classes of length are too small.
-        left_out = ("speed ", "by-length ") if scale == "smoke" else ()
+        left_out = ("speed ", "trade-off ", "by-length ") if scale == "smoke" else ()
         pictures = {file: line for file, line in self.pictures.items() if not line.startswith(left_out)}
+        joined, text = self.joined, SCALES[scale].corpus
+        if joined is not None and text is not None:
+            joined = text["max_words"], 2 * text["max_words"]
         made = dataclasses.replace(
-            self, entries=entries, pictures=pictures, scale=scale, original=self.original or self
+            self, entries=entries, pictures=pictures, joined=joined, scale=scale, original=self.original or self
         )
         return dataclasses.replace(made, note=f"{made.about_scale}\n\n{self.note}".strip())
 
@@ -197,6 +215,7 @@ class Run:
         system: the `System` to train.
         point: values of those settings, by name, and of the seed.
         baseline: name of the run that it is compared with, or None.
+        tuned: names of the settings whose values are chosen by validation loss, see `candidates`.
     """
 
     name: str
@@ -204,11 +223,12 @@ class Run:
     system: System
     point: dict[str, Any]
     baseline: str | None = None
+    tuned: tuple[str, ...] = ()
 
     @property
     def of_grid(self) -> bool:
-        """Whether it has values of a grid."""
-        return bool(self.point.keys() - {"seed"})
+        """Whether it has values of a grid, which are still to be chosen."""
+        return bool(self.point.keys() - {"seed", *self.tuned})
 
 
 def expand(
@@ -311,9 +331,10 @@ def run_name(name: str, point: Mapping[str, Any]) -> str:
 def folders_by_seed(place: Path, entry: str) -> dict[str, Path]:
     """Return the folders of a system's runs in a folder, in order, by what their names say of the seed.
 
-    Those of a grid are left out.
+    Those of a grid are left out; of a system that was tuned, those with other values.
     """
-    named, found = re.compile(rf"{re.escape(entry)}((?:-seed=\d+)?)"), {}
+    stem = tuned_values(place).get(entry, {}).get("run", entry)
+    named, found = re.compile(rf"{re.escape(stem)}((?:-seed=\d+)?)"), {}
     for folder in place.iterdir() if kind_of(place) == "folder" else ():
         if name := named.fullmatch(folder.name):
             found[name[1]] = folder
@@ -344,11 +365,11 @@ def _in_name(value):
     return f"{plain[:_LONGEST_VALUE]}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
 
 
-def parse_grid(items: Iterable[str]) -> dict[str, list[Any]]:
+def parse_grid(items: Iterable[str], option: str = "--grid") -> dict[str, list[Any]]:
     """Parse a grid of the form NAME=VALUE,VALUE.
 
     Raises:
-        UserError: what `parse_settings` refuses; a name given twice.
+        UserError: what `parse_settings` refuses; a name given twice. It names the option.
 
     Example:
         >>> parse_grid(["learning_rate=1e-3,5e-4", "cross_attention=bahdanau,luong_dot"])
@@ -358,9 +379,9 @@ def parse_grid(items: Iterable[str]) -> dict[str, list[Any]]:
     for item in items:
         name, equals, text = item.partition("=")
         if not (name and equals):
-            raise UserError(f"--grid takes NAME=VALUE,VALUE; received {shown_value(item)}.")
+            raise UserError(f"{option} takes NAME=VALUE,VALUE; received {shown_value(item)}.")
         if name in found:
-            raise UserError(f"--grid has {shown_value(name)} twice: give all its values at once.")
+            raise UserError(f"{option} has {shown_value(name)} twice: give all its values at once.")
         values = [parse_settings([f"{name}={value}"])[name] for value in _split(text)]
         # To Python, 1 is True.
         typed = [(isinstance(value, bool), value) for value in values]

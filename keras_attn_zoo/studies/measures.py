@@ -200,6 +200,7 @@ MEASURES = {
         test=("bleu", "moses"),
         note="BLEU (the paper's multi-bleu.perl): without smoothing, {tokenizer}",
     ),
+    "chrF": _of_scores("chrF", test=("chrf", None)),
     "TER": _of_scores("TER", test=("ter", None), sign=-1),
     "TER, normalized": Measure(
         lambda one: _scored_again(one, NORMALIZED_TER),

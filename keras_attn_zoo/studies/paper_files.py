@@ -9,7 +9,8 @@ from keras_attn_zoo.studies.changed_settings import changes_line, changes_of
 from keras_attn_zoo.studies.measures import large, measure, note_of
 from keras_attn_zoo.studies.paper_cells import Runs, Value
 from keras_attn_zoo.studies.paper_headings import Headings, with_texts
-from keras_attn_zoo.studies.paper_tables import DECIMALS, Cell, Examples, PaperTable
+from keras_attn_zoo.studies.paper_tables import DECIMALS, Cell, Examples, PaperTable, Ranking
+from keras_attn_zoo.studies.ranking import ranked, ranking_table
 from keras_attn_zoo.studies.tabular import Table, csv_text
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.escapes import in_markdown
@@ -39,11 +40,13 @@ def write_tables(runs: Runs) -> list[tuple[str, Table]]:
             if found is None:
                 continue
             caption, table, records = found
+        elif isinstance(one, Ranking):
+            caption, table, records = _ranking(one, runs)
         else:
             caption, table, records = _table(one, runs)
         tables.append((in_markdown(f"{one.name}: {caption}"), table))
         contents.append({"table": one.name, "caption": caption, "notes": list(table.notes), "cells": records})
-    title = f"{recipe.title}: the paper's tables"
+    title = recipe.title if recipe.is_ranking else f"{recipe.title}: the paper's tables"
     parts = [f"# {title}", *(part for name, table in tables for part in (f"## {name}", table.markdown()))]
     in_print = [
         table.latex(_in_print(one["table"], one["caption"])) for (_, table), one in zip(tables, contents, strict=True)
@@ -55,7 +58,7 @@ def write_tables(runs: Runs) -> list[tuple[str, Table]]:
     write_text(out / "tables.csv", csv_text(lines))
     content = {"title": title, "scale": recipe.scale, "significance": "seeds and sentences", "tables": contents}
     write_json(out / "tables.json", content)
-    _LOG.info("the paper's tables: %s", out / "tables.md")
+    _LOG.info("%s: %s", "tables" if recipe.is_ranking else "the paper's tables", out / "tables.md")
     return tables
 
 
@@ -100,6 +103,18 @@ def _table(table: PaperTable, runs: Runs) -> tuple[str, Table, list[dict[str, An
     about = [*brackets, *trained, *filter(None, notes), *_about_marks(table, marked, runs.uncompared), *table.notes]
     lines = [[title, *shown] for title, shown in zip(headings.rows, rows, strict=True)]
     return headings.caption, Table([table.corner, *headings.columns], lines, about), records
+
+
+def _ranking(wanted: Ranking, runs: Runs) -> tuple[str, Table, list[dict[str, Any]]]:
+    """The caption of a ranking, the table, and its cells as plain data."""
+    runs.uncompared.clear()
+    rows = ranked(wanted, runs)
+    records = [
+        {**_record(one.cell, runs, one.value, one.against, one.mark), "corrected_p_value": one.p_value}
+        for row in rows
+        for one in row
+    ]
+    return wanted.caption, ranking_table(wanted, rows, runs), records
 
 
 def _mark(table, cell, value):

@@ -43,10 +43,12 @@ def write_page(runs: Runs, tables: Sequence[tuple[str, Table]]) -> Path | None:
     parts += _findings(runs, comments)
     for title, table in tables:
         parts += [f"## {title}", table.markdown()]
-    parts += [*_pictures(runs), *_runs(runs), changes_table(runs)]
+    # A ranking has all that a table of runs has.
+    ranks = runs.recipe.is_ranking
+    parts += [comments if ranks else "", *_pictures(runs), *([] if ranks else _runs(runs)), changes_table(runs)]
     text = "\n\n".join(filter(None, parts)) + "\n"
     write_text(path, text)
-    _LOG.info("what the paper found, and what was found here: %s", path)
+    _LOG.info("%s: %s", "the page" if ranks else "what the paper found, and what was found here", path)
     if comments and (words := words_of(text)) > MOST_WORDS:
         _LOG.warning("%s has %d words, more than %d: shorten %s", shown(path), words, MOST_WORDS, COMMENTS)
     return path

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 # A figure of a paper, and the digits behind its point.
 DECIMALS = re.compile(r"[-+]?\d+(?:\.(\d+))?")
@@ -138,6 +138,29 @@ class Examples:
     count: int = 3
 
 
+@dataclasses.dataclass(frozen=True)
+class Ranking:
+    """A table of all systems, the best by its first column first, which no paper has.
+
+    Attributes:
+        name, caption: see `PaperTable`.
+        columns: its lines, each with a measure.
+        compared: labels of the columns in which each system is compared with its own baseline.
+        entries: names of the systems.
+    """
+
+    name: str
+    caption: str
+    columns: Sequence[Line]
+    compared: tuple[str, ...]
+    entries: tuple[str, ...]
+
+    def cells(self) -> Iterator[list[Cell]]:
+        """Yield the cells of each system."""
+        for entry in self.entries:
+            yield [_cell(self, Line(entry, entry=entry), column, "–") for column in self.columns]
+
+
 # What may come of a comparison: the system is better or worse than the other, or there is no telling.
 BETTER, WORSE, LEVEL = "better", "worse", "level"
 
@@ -203,12 +226,16 @@ def _cell(table, row, column, figure):
         (pair,) if isinstance(pair, str) else pair,
         row.split or column.split or "test",
         "" if figure == "–" else figure.replace("(", " ("),
-        ", ".join(filter(None, (row.text, column.text))) or table.text,
+        ", ".join(filter(None, (row.text, column.text))) or getattr(table, "text", ""),
         row.setup or column.setup,
     )
 
 
-def splits_of(tables: Sequence[PaperTable | Examples], entry: str, pair: str | None, first: str | None) -> list[str]:
+# A table of a recipe.
+AnyTable: TypeAlias = PaperTable | Ranking | Examples
+
+
+def splits_of(tables: Sequence[AnyTable], entry: str, pair: str | None, first: str | None) -> list[str]:
     """Return the names of the scores that tables have of a system, "test" left out.
 
     Args:
@@ -226,20 +253,20 @@ def splits_of(tables: Sequence[PaperTable | Examples], entry: str, pair: str | N
     return list(dict.fromkeys(cell.split for cell in cells if cell.split != "test"))
 
 
-def systems_of(tables: Sequence[PaperTable | Examples], pair: str | None, first: str | None) -> set[str]:
+def systems_of(tables: Sequence[AnyTable], pair: str | None, first: str | None) -> set[str]:
     """Return the names of the systems that tables have numbers of, of a language pair; see `splits_of`."""
     examples = {table.entry for table in tables if isinstance(table, Examples)}
     return examples | {cell.entry for cell in cells_of(tables) if cell.entry and _is_of(cell, pair, first)}
 
 
-def measures_of(tables: Sequence[PaperTable | Examples]) -> set[str]:
+def measures_of(tables: Sequence[AnyTable]) -> set[str]:
     """Return the names of the measures that tables have."""
     return {cell.measure for cell in cells_of(tables)}
 
 
-def cells_of(tables: Sequence[PaperTable | Examples]) -> Iterator[Cell]:
+def cells_of(tables: Sequence[AnyTable]) -> Iterator[Cell]:
     """Return the cells of tables, row by row."""
-    return (cell for table in tables if isinstance(table, PaperTable) for row in table.cells() for cell in row)
+    return (cell for table in tables if not isinstance(table, Examples) for row in table.cells() for cell in row)
 
 
 def _is_of(cell, pair, first):
@@ -247,6 +274,6 @@ def _is_of(cell, pair, first):
     return pair in (cell.pairs or (first,))
 
 
-def bleu_percents(tables: Sequence[PaperTable | Examples]) -> list[int]:
+def bleu_percents(tables: Sequence[AnyTable]) -> list[int]:
     """Return the percentages of the training after which tables have a BLEU, in order."""
     return sorted(int(found[1]) for name in measures_of(tables) if (found := BLEU_AFTER.fullmatch(name)))

@@ -9,7 +9,7 @@ from typing import Any
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.score_data import how_searched
 from keras_attn_zoo.runs.tasks import METRICS
-from keras_attn_zoo.studies.changed_settings import Changes, changes, changes_line
+from keras_attn_zoo.studies.changed_settings import Changes, changes, changes_line, without_computed
 from keras_attn_zoo.studies.comparison import OF_SYSTEMS, Recipe, Run, run_name
 from keras_attn_zoo.studies.earlier_results import FILE, LEFT_OUT, RUNS, left_out_of, title_of
 from keras_attn_zoo.studies.table import COLUMNS, Result, number, results_table, spread_table
@@ -80,6 +80,7 @@ def write_results(
         (one.folder.name, recipe.entries[of_run[one.folder.name].entry].system, RunFolder(one.folder).system())
         for one in results
     )
+    changed = without_computed(changed, recipe)
     lines = [changes_line(_unnamed(changed, of_run)), in_markdown(_texts_line(results, further)), recipe.note]
     markdown = "\n\n".join(filter(None, [*parts, *lines])) + "\n"
     write_text(out / "results.md", markdown)

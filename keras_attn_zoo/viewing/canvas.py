@@ -95,10 +95,10 @@ def add_grid(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def add_legend(axes: Axes, drawn: Sequence[Any], names: Iterable[object]) -> None:
-    """Write the names of what was drawn beside the axes, as they are."""
+def add_legend(axes: Axes, drawn: Sequence[Any], names: Iterable[object], **options: Any) -> None:
+    """Write the names of what was drawn beside the axes, as they are; options are those of Matplotlib's legend."""
     # Long enough for the longest dashes, and a mark on them.
-    beside = {"bbox_to_anchor": (1.02, 1.0), "borderaxespad": 0, "frameon": False, "handlelength": 4}
+    beside = {"bbox_to_anchor": (1.02, 1.0), "borderaxespad": 0, "frameon": False, "handlelength": 4, **options}
     legend = axes.legend(drawn, [printable(str(name)) for name in names], loc="upper left", **beside)
     for text in legend.get_texts():
         text.set_parse_math(False)

@@ -163,3 +163,27 @@ def test_how_many_times_faster_the_run_without_a_latent_alignment_is_trained(att
     refused("needs one run without a latent alignment; received 0", *line, tmp_path / "all")
     line.remove("--trained")
     refused("speed-ratio is measured in training: give --trained", *line, tmp_path / "all")
+
+
+def test_a_trade_off_has_scores_times_and_states(attn_zoo, refused, tmp_path, monkeypatch):
+    """BLEU of 30 and 32 is 31; 7 seconds by 1.4 for 6 of 30 sentences; a GRU's state of 6 and a counter."""
+    seen = []
+    monkeypatch.setattr("keras_attn_zoo.viewing.bubble_chart.plot_bubbles", lambda *given: seen.append(given))
+    for name, bleu, seed in (("a", 30.0, 1), ("a-seed=2", 32.0, 2), ("b", 20.0, 1)):
+        run = make_run(tmp_path / name, bleu)
+        system = System(name[0], {"embedding_dim": 4, "hidden_dim": 6}, seed=seed).to_dict()
+        run.config.write_text(json.dumps({"system": system, "corpus": {}}))
+        if seed == 1:
+            make_timing(run)
+    line, folders = (
+        ("plot", "trade-off", "--output", tmp_path / "t.png"),
+        [tmp_path / n for n in ("a", "a-seed=2", "b")],
+    )
+    assert attn_zoo(*line, "--over-seeds", *folders)[0] == 0
+    points, _, xlabel, ylabel = seen.pop()
+    assert points == {"a": (pytest.approx(7.0), 31.0, 7), "b": (pytest.approx(7.0), 20.0, 7)}
+    assert (xlabel, ylabel) == ("seconds to translate the test text; area: state of a search", "BLEU")
+    refused("a-seed=2 was not timed together with the others", *line, *folders)
+    refused("has no chrF: evaluate it first", *line, *folders[::2], "--key", "chrF")
+    make_timing(run, started="2026-01-02T00:00:00+00:00")
+    refused("b was not timed together with the others: `attn-zoo time` times them in turn", *line, *folders[::2])

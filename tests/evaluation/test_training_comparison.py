@@ -1,13 +1,14 @@
 """The test that counts seeds and sentences: against scipy's t-tests, and by simulations whose effect is known."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from keras_attn_zoo.evaluation.text_scores import compare_systems, sentence_statistics
-from keras_attn_zoo.evaluation.training_comparison import TrainingComparison, compare_trainings, resampled_scores
+from keras_attn_zoo.evaluation.training_comparison import TrainingComparison, compare_trainings, holm, resampled_scores
 from keras_attn_zoo.support.errors import UserError
 
 
@@ -108,3 +109,26 @@ def test_equal_trainings_and_too_few():
     for own, other, paired in (([1.0], [1.0, 2.0], False), ([1.0, 2.0], [1.0, 2.0, 3.0], True)):
         with pytest.raises(UserError, match="give two or more, equally many if paired"):
             compare_trainings(own, other, paired=paired)
+
+
+def test_holm_s_method_is_the_closure_of_bonferroni_s():
+    """A comparison is rejected if every set of hypotheses that it is one of is; worked out by trying all sets."""
+    rng = np.random.default_rng(3)
+    for count in (1, 2, 5, 8):
+        p_values = list(rng.uniform(0, 0.2, count) ** rng.integers(1, 4))
+        numbers = range(count)
+        sets = [one for size in numbers for one in itertools.combinations(numbers, size + 1)]
+        rejected = {one: min(1.0, len(one) * min(p_values[i] for i in one)) for one in sets}
+        wanted = [max(value for one, value in rejected.items() if i in one) for i in numbers]
+        assert holm(p_values) == pytest.approx(wanted)
+    # By hand: 0.01, 0.02, 0.03 and 0.04 by 4, 3, 2 and 1, none below one before.
+    assert holm([0.03, 0.01, 0.04, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert holm([]) == []
+
+
+def test_a_difference_that_many_comparisons_show_is_larger():
+    """At the level of the test, as before; at that of a hundred, by quantiles of both distributions."""
+    found = TrainingComparison(2.0, 0.4, 4.0, 0.0, (3, 3))
+    assert found.detectable_at(0.05) == found.detectable
+    wanted = 0.4 * (stats.t.ppf(1 - 0.05 / 200, 4) + stats.t.ppf(0.8, 4))
+    assert found.detectable_at(0.05 / 100) == pytest.approx(wanted)

@@ -92,6 +92,7 @@ COMMANDS = {
     ],
     ("plot", "speed"): [["plot", "speed", "run", "--batch-sizes", "2", "--runs", "1", "--output", "p.png"]],
     ("plot", "top-k"): [["plot", "top-k", "run", "latent", "--trained", "--output", "p.png"]],
+    ("plot", "trade-off"): [["plot", "trade-off", "latent", "--key", "chrF", "--output", "p.png"]],
 }
 RECIPE = ["--out", "new", *CORPUS, "--set", "vocabulary_size=40", "max_tokens=20"]
 
@@ -101,7 +102,8 @@ GOLD = ["--bitext", "text/test.bitext", "--gold", "text/test.gold"]
 def recipe_lines(name):
     """Good command lines of a recipe: one text, and what else its paper has."""
     of_paper = recipe(name).RECIPE
-    lines = [RECIPE]
+    # All systems of the league would train for minutes.
+    lines = [[*RECIPE, *(("--systems", *of_paper.smoke[:1]) if of_paper.smoke else ())]]
     if of_paper.pairs:
         lines.append(["--pair", list(of_paper.pairs)[-1], *RECIPE])
     # Most have alignments of a few systems in their tables, if of any.

@@ -13,6 +13,7 @@ SMOKE = ["--out", "new", "--scale", "smoke"]
 RECIPES = (
     ("bahar2020", "", ["transformer-latent-top-6"]),
     ("dang2023", "", ["bahdanau"]),
+    ("league", "tuned", ["transformer"]),
     ("hiemsch2023", "seeds", ["experiment-1", "--seeds", "1", "2"]),
     ("rosendahl2021", "all pairs", ["transformer", "--pair", "all"]),
     ("zeng2021", "a task", ["transformer", "--task", "summarization"]),

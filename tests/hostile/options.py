@@ -158,7 +158,7 @@ def options(rng):
     names += ["sentence", "translation", "line "] if action.dest in FREE_TEXT else []
     # Of a grid, the setting that is wrong, or the run that it would give.
     setting = value.partition("=")[0]
-    names += [f"setting {setting}", f"-{setting}="] if action.dest == "grid" and setting else []
+    names += [f"setting {setting}", f"-{setting}="] if action.dest in ("grid", "tune") and setting else []
     arguments = _with_option(base, action, flag, value, rng)
     named = flag or action.dest
     return Case(
@@ -232,7 +232,7 @@ def _bad_value(path, action, rng):
     if dest in WORDS:
         value = rng.choice(("nonsense", "", " ", "\udcff", "bahdanau;uniform", "../run", "x" * 5000, "val_lossy"))
         return "no such word", value, "refuse", None
-    lists = {"grid": BAD_GRIDS, "budget": BAD_BUDGETS, "tokenize": BAD_TOKENIZERS}
+    lists = {"grid": BAD_GRIDS, "tune": BAD_GRIDS, "budget": BAD_BUDGETS, "tokenize": BAD_TOKENIZERS}
     if dest in lists:
         return f"no {dest}", rng.choice(lists[dest]), "refuse", None
     if dest in WRITES_FILE:

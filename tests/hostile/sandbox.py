@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from tests.hostile.judging import Hang, Outcome, judge
-from tests.made_runs import repeat_text
+from tests.made_runs import make_timing, repeat_text
 from tests.tiny_run import TINY, make_text
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.py"))
@@ -68,7 +68,7 @@ class Sandbox:
             for system, name in ((TINY.override(keep_last=2, keep_best=2), "run"), (latent, "latent")):
                 run = train_system(system, corpus, self.work / name)
                 score_run(run.path, load_translator(run.path), corpus.test)
-                repeat_text(run, 20)
+                repeat_text(make_timing(run), 20)
             for side in ("de", "en"):
                 (text / f"prefixes.{side}").write_text("house\n" * 6, encoding="utf-8")
                 (text / f"many.{side}").write_text((text / f"test.{side}").read_text("utf-8") * 20, encoding="utf-8")

@@ -92,3 +92,9 @@ def test_a_test_sentence_that_is_too_long_is_said_before_training(corpus, tmp_pa
     with pytest.raises(TypeError, match="not callable"):
         # Room enough: now it would be built.
         train_system(TINY, text, tmp_path / "run", max_tokens=41)
+
+
+def test_a_length_that_follows_from_the_text_is_a_length():
+    """`--set max_length=none`: it is 1.25 times 12 tokens."""
+    without, given = (memory.activation_bytes(PLAIN.override(max_length=length), 11) for length in (None, 15))
+    assert without == given > 0
