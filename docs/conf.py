@@ -26,7 +26,10 @@ author = "the keras-attn-zoo contributors"
 copyright = f"{author}, Apache License 2.0"
 release = version = keras_attn_zoo.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+# Set by `attn-zoo site`, of which the guide is a part; the sources would be half of its pages.
+IN_SITE = tags.has("site")
+extensions += [] if IN_SITE else ["sphinx.ext.viewcode"]
 # The runs' comments stand on their pages.
 exclude_patterns = ["_build", "results/runs"]
 ROOT = Path(__file__).resolve().parent.parent
@@ -122,8 +125,19 @@ def link_repository(app, doctree):
             link.replace_self(nodes.reference("", "", *link.children, refuri=f"{REPOSITORY}{page}.md{anchor}"))
 
 
+def frame_page(app, page, template, context, doctree):
+    """Lead back to the site, and let a page load nothing from elsewhere."""
+    places = {"index": "Live demonstration", "gallery/index": "Gallery", "presets/index": "Presets"}
+    links = (f'<a href="{context["pathto"](f"../{place}.html", 1)}">{name}</a>' for place, name in places.items())
+    context["theme_announcement"] = " · ".join(links)
+    policy = "default-src 'self' 'unsafe-inline' data:; base-uri 'none'"
+    context["metatags"] += f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+
+
 def setup(app):
     """Have modules named, links led on, signatures shown, and docstrings formatted before napoleon reads them."""
+    if IN_SITE:
+        app.connect("html-page-context", frame_page)
     app.connect("doctree-read", link_repository)
     app.connect("source-read", name_modules)
     app.connect("autodoc-process-signature", show_constructor)

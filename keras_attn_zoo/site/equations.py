@@ -11,11 +11,12 @@ _IS_EQUATION = re.compile(r"[^`]* = ")
 _TOKEN = re.compile(
     r"(?P<script>[_^](?:\{[^}]*\}|[^\W_ᵀ²⁴]+'*)|[ᵀ²⁴])|(?P<number>\d+)|(?P<name>[^\W\d_ᵀ²⁴]+'*)|(?P<space>\s+)|(?P<other>.)"
 )
-_RAISED = {"ᵀ": "T", "²": "2", "⁴": "4"}
+_RAISED = {"ᵀ": '<mi mathvariant="normal">T</mi>', "²": "<mn>2</mn>", "⁴": "<mn>4</mn>"}
 # By the mark that Unicode combines with a letter: fonts have no slanted letters with accents.
 _ACCENTS = {"\u0302": "^", "\u0304": "¯", "\u030a": "˚"}
 _OPENING, _CLOSING = "([{⌊", ")]}⌋"
 # Names of a letter are variables, and so are all letters of a script: e_ij has two.
+_SYMBOL = re.compile(r"(?<!\w)([^\W\d_](?:[_^](?:\{[^}]*\}|[^\W_ᵀ²⁴]+'*)|[ᵀ²⁴])+)(?![\w(])")
 _LETTERS = re.compile(r"\d+|[^\W\d_]'*|\S")
 
 
@@ -46,7 +47,19 @@ def mathml(equation: str) -> str:
         '<math><msubsup><mi>s</mi><mi>i</mi><mn>2</mn></msubsup></math>'
     """
     tokens = [(found.lastgroup, found[0]) for found in _TOKEN.finditer(equation)]
-    return f'<math>{"".join(_row(tokens, 0)[0])}</math>'
+    return f"<math>{''.join(_row(tokens, 0)[0])}</math>"
+
+
+def with_symbols(text: str) -> str:
+    """Return a text as HTML, its symbols that have scripts, such as `W_q^n` and `h_j`, in MathML.
+
+    Example:
+        >>> with_symbols("h_j < 1")
+        '<math><msub><mi>h</mi><mi>j</mi></msub></math> &lt; 1'
+    """
+    parts = _SYMBOL.split(text)
+    # Odd parts are symbols.
+    return "".join(mathml(part) if i % 2 else in_html(part) for i, part in enumerate(parts))
 
 
 def _row(tokens, at, closing=None):
@@ -97,8 +110,9 @@ def _atom(tokens, at):
     while at < len(tokens) and tokens[at][0] == "script":
         script = tokens[at][1]
         if script in _RAISED:
-            script = f"^{_RAISED[script]}"
-        scripts[script[0]] = _script(script[1:])
+            scripts["^"] = _RAISED[script]
+        else:
+            scripts[script[0]] = _script(script[1:])
         at += 1
     if not scripts:
         return base, at
@@ -110,9 +124,7 @@ def _atom(tokens, at):
 def _script(text):
     inner = text.removeprefix("{").removesuffix("}")
     if inner == text:
-        elements = [
-            f"<mn>{one}</mn>" if one.isdigit() else f"<mi>{one}</mi>" for one in _LETTERS.findall(inner)
-        ]
+        elements = [f"<mn>{one}</mn>" if one.isdigit() else _variable(one) for one in _LETTERS.findall(inner)]
     else:
         # In braces too, a run of letters is one name only if it is a word.
         spaced = re.sub(r"(?<![^\W\d_])([^\W\d_]{2})(?![^\W\d_])", lambda found: " ".join(found[1]), inner)
@@ -121,10 +133,12 @@ def _script(text):
 
 
 def _variable(name):
-    letter, *accent = unicodedata.normalize("NFD", name)
+    plain = name.rstrip("'")
+    letter, *accent = unicodedata.normalize("NFD", plain)
+    element = f"<mi>{plain}</mi>"
     if accent and accent[0] in _ACCENTS:
-        return f'<mover accent="true"><mi>{letter}</mi><mo>{_ACCENTS[accent[0]]}</mo></mover>'
-    return f"<mi>{name}</mi>"
+        element = f'<mover accent="true"><mi>{letter}</mi><mo>{_ACCENTS[accent[0]]}</mo></mover>'
+    return f"<msup>{element}<mo>{'′' * (len(name) - len(plain))}</mo></msup>" if plain != name else element
 
 
 def _operator(text):

@@ -48,12 +48,12 @@ class Page:
         parts = {
             "TITLE": in_html(self._title()),
             "POLICY": self.policy(live),
-            "STYLE": _asset("style.css"),
+            "STYLE": _style(),
             "SCRIPT": _script(),
             "LIVE": "live" if live else "saved",
             "DATA": pack(self.systems, self.sentences, self.results),
         }
-        before, *rest = _asset("page.html").split("@@")
+        before, *rest = asset("page.html").split("@@")
         # Odd parts are names.
         return before + "".join(parts[part] if i % 2 == 0 else part for i, part in enumerate(rest))
 
@@ -62,7 +62,7 @@ class Page:
         policy = [
             "default-src 'none'",
             f"script-src '{_hash(_script())}'",
-            f"style-src '{_hash(_asset('style.css'))}'",
+            f"style-src '{_hash(_style())}'",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
@@ -103,12 +103,17 @@ class Page:
         )
 
 
-def _asset(name):
+def asset(name: str) -> str:
+    """Return a file that a page is made of, such as "theme.css"."""
     return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
+def _style():
+    return asset("theme.css") + asset("style.css")
+
+
 def _script():
-    script = "\n".join(map(_asset, _SCRIPTS))
+    script = "\n".join(map(asset, _SCRIPTS))
     return f'"use strict";\n(() => {{\n{script}\n}})();'
 
 

@@ -26,7 +26,7 @@ class Reference:
         without_gradient: weights that shift all energies of a row alike, which softmax does not see.
         arguments: of the layer under test, where its defaults would not show at these sizes.
         picture: what makes the mechanism visible in the pictures of all layers: arguments, and weights by name.
-        playground: values of arguments that the gallery of the site lets its readers choose, besides those of `picture`.
+        playground: values of arguments that readers of the site's gallery choose from, besides those of `picture`.
         variants: the same with other arguments, by a name: what is theirs alone; and the normaliser, the places.
     """
 

@@ -1,0 +1,115 @@
+"""The public site, built into one folder for any static host."""
+
+import logging
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import keras_attn_zoo
+from keras_attn_zoo.presets.preset_registry import CHECKOUT
+from keras_attn_zoo.presets.preset_site import write_presets
+from keras_attn_zoo.site.site_checks import site_faults
+from keras_attn_zoo.site.site_pages import write_pages
+from keras_attn_zoo.support.errors import UserError, counted
+from keras_attn_zoo.support.extras import require
+from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, read_json, shown, write_json, write_text
+
+DOCS = CHECKOUT.parent / "docs"
+# What a site consists of, and by which it is known.
+MANIFEST = "site.json"
+# What a host may have to hold.
+MOST = 90_000_000
+# Faults that a message lists.
+_LISTED = 5
+_LOG = logging.getLogger(__name__)
+
+
+def check_site_folder(folder: PathLike) -> None:
+    """Raise unless a site can be built into a folder: an empty one, none yet, or an earlier site with nothing added.
+
+    Raises:
+        UserError: the folder holds something else; the documentation or what builds it is missing.
+    """
+    if kind_of(DOCS / "conf.py") != "file":
+        raise UserError("the guide is built from docs/ of a checkout of the project: run attn-zoo site there.")
+    require("sphinx", "myst_parser", "furo", user="attn-zoo site", extra="docs")
+    kind = kind_of(folder)
+    if kind not in (None, "folder"):
+        raise UserError(f"{shown(folder)} is a {kind}: give a folder for the site.")
+    found = _files(Path(folder))
+    if not found:
+        return
+    if MANIFEST not in found:
+        raise UserError(f"{shown(folder)} is not empty and holds no earlier site: give another folder, or empty it.")
+    added = sorted(found.keys() - read_json(Path(folder) / MANIFEST)["files"].keys() - {MANIFEST})
+    if added:
+        raise UserError(
+            f"{shown(Path(folder) / added[0])} is not of the earlier site, which is replaced as a whole: move it away."
+        )
+
+
+def build_site(folder: PathLike) -> dict[str, int]:
+    """Build the site: landing page, live demonstration, gallery, guide and API, presets; return the bytes of its parts.
+
+    It takes the place of an earlier site, and is there as a whole or not at all. All its links are relative, so it may
+    stand at any address.
+
+    Raises:
+        UserError: see `check_site_folder`; a preset is not on this machine as published; the guide cannot be built; a
+            link leads nowhere; the site is larger than `MOST`.
+
+    Example:
+        >>> build_site("site")  # doctest: +SKIP
+    """
+    check_site_folder(folder)
+    with atomic_path(folder) as new:
+        new.mkdir(parents=True)
+        write_presets(new / "presets")
+        write_pages(new, CHECKOUT.parent / "CITATION.cff")
+        _LOG.info("building the guide and the reference of the API, which takes some minutes")
+        write_guide(new / "guide")
+        # A host that would make pages of Markdown, and leave out folders that begin with an underscore, does neither.
+        write_text(new / ".nojekyll", "")
+        faults = site_faults(new)
+        if faults:
+            more = f"; and {len(faults) - _LISTED} more" if len(faults) > _LISTED else ""
+            raise UserError(f"the site has {counted(len(faults), 'fault')}: {'; '.join(faults[:_LISTED])}{more}.")
+        files = _files(new)
+        parts = _sizes(files)
+        if sum(parts.values()) > MOST:
+            told = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in parts.items())
+            raise UserError(f"the site would have {sum(parts.values()) / 1e6:.1f} MB, above {MOST / 1e6:.0f}: {told}.")
+        write_json(new / MANIFEST, {"version": keras_attn_zoo.__version__, "files": files})
+    return parts
+
+
+def write_guide(folder: Path) -> None:
+    """Write the guide and the reference of the API, as Sphinx builds them.
+
+    Raises:
+        UserError: with Sphinx' last message.
+    """
+    with tempfile.TemporaryDirectory() as aside:
+        command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-t", "site"]
+        command += ["-d", aside, "-D", "html_copy_source=0", str(DOCS), str(folder)]
+        built = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if built.returncode:
+        lines = [line for line in built.stderr.splitlines() if "WARNING" in line or "ERROR" in line or "rror:" in line]
+        raise UserError(f"the guide cannot be built: {(lines or built.stderr.splitlines() or ['no message'])[0]}")
+
+
+def _files(folder):
+    """The sizes of the files in a folder by their paths."""
+    return {
+        path.relative_to(folder).as_posix(): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+
+
+def _sizes(files):
+    """The bytes of each part of a site, the largest first; what stands beside them belongs to the pages."""
+    parts: dict[str, int] = {}
+    for path, size in files.items():
+        name = path.split("/")[0] if path.startswith(("presets/", "guide/", "live/", "gallery/")) else "pages"
+        parts[name] = parts.get(name, 0) + size
+    return dict(sorted(parts.items(), key=lambda part: -part[1]))
