@@ -28,7 +28,7 @@ release = version = keras_attn_zoo.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 # Set by `attn-zoo site`, of which the guide is a part; the sources would be half of its pages.
-IN_SITE = tags.has("site")
+IN_SITE = tags.has("site")  # noqa: F821
 extensions += [] if IN_SITE else ["sphinx.ext.viewcode"]
 # The runs' comments stand on their pages.
 exclude_patterns = ["_build", "results/runs"]

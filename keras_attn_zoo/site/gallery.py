@@ -16,7 +16,7 @@ from keras_attn_zoo.layers.base.matrix_state import MatrixStateAttention
 from keras_attn_zoo.layers.registry import PLACES, AttentionEntry, Cost
 from keras_attn_zoo.site.citations import Paper
 from keras_attn_zoo.site.equations import equation_lines, with_symbols
-from keras_attn_zoo.site.page_frame import page
+from keras_attn_zoo.site.page_frame import page, table
 from keras_attn_zoo.site.toy_weights import playground, thumbnail
 from keras_attn_zoo.support.escapes import in_html
 
@@ -82,7 +82,7 @@ class Exhibit:
     @property
     def paragraphs(self) -> list[str]:
         """What its docstring says of it, up to the arguments: the summary first."""
-        paragraphs = inspect.getdoc(self.layer).split("\n\n")
+        paragraphs = inspect.cleandoc(self.layer.__doc__ or self.title).split("\n\n")
         return list(itertools.takewhile(lambda one: not _SECTIONS.match(one), paragraphs))
 
 
@@ -244,7 +244,9 @@ def _prose(paragraphs: Iterable[str]) -> str:
     parts, literal = [], False
     for paragraph in paragraphs:
         if not paragraph.startswith("    "):
-            parts.append(f"<p>{_inline(paragraph.removesuffix(':')) + ':' * paragraph.endswith(':')}</p>")
+            # Two colons, of which one is shown, announce code.
+            shown = paragraph.removesuffix(":") if paragraph.endswith("::") else paragraph
+            parts.append(f"<p>{_inline(shown)}</p>")
         elif literal:
             parts.append(f"<pre>{in_html(inspect.cleandoc(paragraph))}</pre>")
         else:
@@ -260,14 +262,11 @@ def _prose(paragraphs: Iterable[str]) -> str:
 
 
 def _costs(entries: Mapping[str, AttentionEntry]) -> str:
-    rows = "".join(
-        f"<tr><td><code>{name}</code></td>"
-        + "".join(f"<td>{in_html(cell)}</td>" for cell in entry.cost or ["–"] * len(Cost._fields))
-        + "</tr>"
+    rows = (
+        [f"<code>{name}</code>", *map(in_html, entry.cost or ["–"] * len(Cost._fields))]
         for name, entry in entries.items()
     )
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("name", "sequential", "a call", "a step", "state"))
-    return f"""<div class="table" tabindex="0" role="region" aria-label="Costs"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>
+    return f"""{table("Costs", ["name", "sequential", "a call", "a step", "state"], rows)}
 <p class="note">Beyond the projections; I and J are the lengths of target and source, d is the width, N the number of
 heads, k the window. <a href="../guide/reference/layers.html#cost">More on costs</a></p>"""
 

@@ -52,6 +52,22 @@ def data_block(identifier: str, value: Mapping[str, Any]) -> str:
     return f'<script type="application/json" id="{identifier}">{safe_json(value)}</script>'
 
 
+def table(label: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table, its cells as HTML, that can be scrolled where it is too wide.
+
+    Args:
+        label: what assistive technology calls it.
+        columns: the heads.
+        rows: the cells of each row.
+    """
+    head = "".join(f'<th scope="col">{name}</th>' for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>\n" for row in rows)
+    return (
+        f'<div class="table" tabindex="0" role="region" aria-label="{label}"><table><thead><tr>{head}</tr></thead>\n'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
 def _current(place, path):
     """Marks the link to the part that a page belongs to."""
     if place == path:

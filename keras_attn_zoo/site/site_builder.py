@@ -88,15 +88,18 @@ def write_guide(folder: Path) -> None:
     """Write the guide and the reference of the API, as Sphinx builds them.
 
     Raises:
-        UserError: with Sphinx' last message.
+        UserError: with the first of Sphinx' warnings.
     """
     with tempfile.TemporaryDirectory() as aside:
-        command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-t", "site"]
-        command += ["-d", aside, "-D", "html_copy_source=0", str(DOCS), str(folder)]
+        said = Path(aside) / "warnings.txt"
+        command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-t", "site", "-w", str(said)]
+        command += ["-d", f"{aside}/doctrees", "-D", "html_copy_source=0", str(DOCS), str(folder)]
         built = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        warnings = said.read_text(encoding="utf-8", errors="replace").split("\n") if said.exists() else []
     if built.returncode:
-        lines = [line for line in built.stderr.splitlines() if "WARNING" in line or "ERROR" in line or "rror:" in line]
-        raise UserError(f"the guide cannot be built: {(lines or built.stderr.splitlines() or ['no message'])[0]}")
+        # Without warnings, it ended in an exception, whose last line says why.
+        reason = next(filter(None, warnings), "") or (built.stderr.split("\n") or [""])[-1]
+        raise UserError(f"Sphinx cannot build the guide: {reason.strip() or f'status {built.returncode}'}")
 
 
 def _files(folder):

@@ -31,7 +31,7 @@ class _Page(html.parser.HTMLParser):
             self.policies.append(found.get("content") or "")
         unfollowed = tag == "link" and _UNFOLLOWED & set((found.get("rel") or "").split())
         for name, value in found.items():
-            if value and (tag, name) in _LEADS or unfollowed and name == "href":
+            if (value and (tag, name) in _LEADS) or (unfollowed and name == "href"):
                 self.leads.append(value)
             elif value and (tag, name) in _LOADS:
                 self.loads.append(value)

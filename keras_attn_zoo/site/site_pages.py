@@ -9,7 +9,7 @@ from keras_attn_zoo.presets.preset_registry import published, published_folder, 
 from keras_attn_zoo.presets.preset_site import SUMS
 from keras_attn_zoo.site.citations import cited_papers
 from keras_attn_zoo.site.gallery import gallery_pages
-from keras_attn_zoo.site.page_frame import ASSETS, asset, page
+from keras_attn_zoo.site.page_frame import ASSETS, asset, page, table
 from keras_attn_zoo.support.escapes import in_html
 from keras_attn_zoo.support.files import read_json, write_text
 from keras_attn_zoo.viewing.page import asset as asset_of_viewing
@@ -56,10 +56,10 @@ def _landing(presets):
     }
     listed = "\n".join(f'<li><a href="{place}"><b>{name}</b></a>{text}</li>' for place, (name, text) in doors.items())
     body = f"""<h1>See where a translator looks</h1>
-<p class="prose">Attention mechanisms of machine translation, as Keras 3 layers that run unchanged on JAX, TensorFlow and
-PyTorch, and translators built from them. Choose one below: it translates in your browser, and nothing that you type
+<p class="prose">Attention mechanisms of machine translation, as Keras 3 layers that run unchanged on JAX, TensorFlow
+and PyTorch, and translators built from them. Choose one below: it translates in your browser, and nothing that you type
 leaves it.</p>
-<iframe class="live-page" id="live" src="live/index.html" title="Live demonstration: type a sentence, choose translators"></iframe>
+<iframe class="live-page" id="live" src="live/index.html" title="Live demonstration"></iframe>
 <p class="note"><a href="live/index.html">The demonstration on a page of its own</a></p>
 <ul class="doors">
 {listed}
@@ -87,15 +87,13 @@ def _preset(name: str, facts: Mapping[str, Any]) -> str:
         for score, label in {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "aer": "AER"}.items()
         if facts["scores"].get(score) is not None
     )
-    files = "".join(
-        f'<tr><td><a href="{name}/{file}" download>{file}</a></td><td>{record["size"]:,}</td>'
-        f"<td><code>{record['sha256']}</code></td></tr>"
-        for file, record in facts["files"].items()
+    files = (
+        [f'<a href="{name}/{file}" download>{file}</a>', f"{one['size']:,}", f"<code>{one['sha256']}</code>"]
+        for file, one in facts["files"].items()
     )
     return f"""<section id="{name}"><h2>{name}</h2>
 <p class="prose">{in_html(facts["description"])}</p>
 <p class="note">{facts["source"]} → {facts["target"]} · {scores} · {facts["parameters"] / 1e6:.1f} M parameters ·
 {size_of(facts) / 1e6:.1f} MB · {in_html(facts["license"])}</p>
 <details class="files"><summary>{len(facts["files"])} files</summary>
-<div class="table" tabindex="0" role="region" aria-label="Files"><table><thead><tr><th scope="col">file</th>
-<th scope="col">bytes</th><th scope="col">SHA-256</th></tr></thead><tbody>{files}</tbody></table></div></details></section>"""
+{table(f"Files of {name}", ["file", "bytes", "SHA-256"], files)}</details></section>"""
