@@ -17,6 +17,7 @@ from sphinx.util import inspect
 from sphinx.util.inspect import stringify_signature
 
 import keras_attn_zoo
+from keras_attn_zoo.presets.preset_registry import BASE_URL
 
 sys.path.insert(0, str(Path(__file__).parent))
 from reference import with_modules
@@ -35,7 +36,7 @@ exclude_patterns = ["_build", "results/runs"]
 ROOT = Path(__file__).resolve().parent.parent
 REPOSITORY = "https://github.com/OWNER/keras-attn-zoo/blob/main/"
 # Stands for the account that hosts the repository, see CONTRIBUTING.md.
-linkcheck_ignore = [re.escape(REPOSITORY)]
+linkcheck_ignore = [re.escape(REPOSITORY), re.escape(BASE_URL)]
 # Pages that another one includes.
 INCLUDED = {"CONTRIBUTING": "contributing", "CHANGELOG": "changelog"}
 html_theme = "furo"
@@ -131,7 +132,9 @@ def frame_page(app, page, template, context, doctree):
     links = (f'<a href="{context["pathto"](f"../{place}.html", 1)}">{name}</a>' for place, name in places.items())
     context["theme_announcement"] = " · ".join(links)
     policy = "default-src 'self' 'unsafe-inline' data:; base-uri 'none'"
-    context["metatags"] += f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    # Indices have none yet.
+    tags = f'<meta http-equiv="Content-Security-Policy" content="{policy}"><link rel="icon" href="data:,">'
+    context["metatags"] = context.get("metatags", "") + tags
 
 
 def setup(app):

@@ -9,7 +9,7 @@ from keras_attn_zoo.support.escapes import in_html
 _APART = re.compile(r" {2,}")
 _IS_EQUATION = re.compile(r"[^`]* = ")
 _TOKEN = re.compile(
-    r"(?P<script>[_^](?:\{[^}]*\}|[^\W_ᵀ²⁴]+'*)|[ᵀ²⁴])|(?P<number>\d+)|(?P<name>[^\W\d_ᵀ²⁴]+'*)|(?P<space>\s+)|(?P<other>.)"
+    r"(?P<script>[_^](?:\{[^}]*\}|[^\W_ᵀ²⁴]+'*)|[ᵀ²⁴])|(?P<number>\d+)|(?P<name>[^\W\d_ᵀ²⁴Σ]+'*)|(?P<space>\s+)|(?P<other>.)"
 )
 _RAISED = {"ᵀ": '<mi mathvariant="normal">T</mi>', "²": "<mn>2</mn>", "⁴": "<mn>4</mn>"}
 # By the mark that Unicode combines with a letter: fonts have no slanted letters with accents.
@@ -46,7 +46,7 @@ def mathml(equation: str) -> str:
         >>> mathml("s_i²")
         '<math><msubsup><mi>s</mi><mi>i</mi><mn>2</mn></msubsup></math>'
     """
-    tokens = [(found.lastgroup, found[0]) for found in _TOKEN.finditer(equation)]
+    tokens = [(found.lastgroup, found[0]) for found in _TOKEN.finditer(unicodedata.normalize("NFC", equation))]
     return f"<math>{''.join(_row(tokens, 0)[0])}</math>"
 
 

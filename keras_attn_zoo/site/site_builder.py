@@ -1,6 +1,7 @@
 """The public site, built into one folder for any static host."""
 
 import logging
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ MANIFEST = "site.json"
 MOST = 90_000_000
 # Faults that a message lists.
 _LISTED = 5
+_REASON = re.compile(r"^.*(WARNING: |ERROR: |\w(Error|Exception): ).*$", re.MULTILINE)
 _LOG = logging.getLogger(__name__)
 
 
@@ -79,7 +81,9 @@ def build_site(folder: PathLike) -> dict[str, int]:
         parts = _sizes(files)
         if sum(parts.values()) > MOST:
             told = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in parts.items())
-            raise UserError(f"the site would have {sum(parts.values()) / 1e6:.1f} MB, above {MOST / 1e6:.0f}: {told}.")
+            raise UserError(
+                f"the site would have {sum(parts.values()) / 1e6:.1f} MB, above {MOST / 1e6:.0f} MB: {told}."
+            )
         write_json(new / MANIFEST, {"version": keras_attn_zoo.__version__, "files": files})
     return parts
 
@@ -95,11 +99,11 @@ def write_guide(folder: Path) -> None:
         command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-t", "site", "-w", str(said)]
         command += ["-d", f"{aside}/doctrees", "-D", "html_copy_source=0", str(DOCS), str(folder)]
         built = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        warnings = said.read_text(encoding="utf-8", errors="replace").split("\n") if said.exists() else []
+        warnings = said.read_text(encoding="utf-8", errors="replace") if said.exists() else ""
     if built.returncode:
-        # Without warnings, it ended in an exception, whose last line says why.
-        reason = next(filter(None, warnings), "") or (built.stderr.split("\n") or [""])[-1]
-        raise UserError(f"Sphinx cannot build the guide: {reason.strip() or f'status {built.returncode}'}")
+        # Without a warning, it ended in an exception.
+        found = _REASON.search(warnings) or _REASON.search(built.stderr)
+        raise UserError(f"Sphinx cannot build the guide: {found[0].strip() if found else built.stderr[-200:]}")
 
 
 def _files(folder):
