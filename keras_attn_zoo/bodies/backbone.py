@@ -313,7 +313,7 @@ class TranslationBackbone(
         if head is None:
             return self.output_projection(x), scores, state
         if self.max_jump is not None:
-            scores = prior[:, None]
+            scores = ops.expand_dims(prior, 1)
         return head.step(prior, embedded, x, constants["lexicon"], constants["top_k"]), scores, state
 
     def decoder_step(
