@@ -308,20 +308,36 @@ class TranslationBackbone(
             logits, scores `(rows, heads, source)`, state.
         """
         head = self.latent_head
+        embedded, x, layers, prior, state = self.decoder_step(token_ids, memory, state, constants)
+        scores = scores_of_layer(layers, self.attention_layer)
+        if head is None:
+            return self.output_projection(x), scores, state
+        if self.max_jump is not None:
+            scores = ops.expand_dims(prior, 1)
+        return head.step(prior, embedded, x, constants["lexicon"], constants["top_k"]), scores, state
+
+    def decoder_step(
+        self, token_ids: Tensor, memory: TensorTree, state: TensorTree, constants: TensorTree
+    ) -> tuple[Tensor, Tensor, list[Tensor], Tensor | None, TensorTree]:
+        """Advance by one token as `search_step` does, before the vocabulary.
+
+        Returns:
+            embeddings and outputs `(rows, width)`; scores `(rows, heads, source)` of every layer of cross-attention;
+            the prior `(rows, source)` of a latent alignment, or None; state.
+        """
+        head = self.latent_head
         if self._remembers_alignment:
             posterior = head.posterior(token_ids, constants["lexicon"], state["aligned"])
             state = {**state, "posterior": posterior}
         embedded, x, scores, state = self._advance(token_ids, memory, state, constants)
-        scores = scores_of_layer(scores, self.attention_layer)
         if head is None:
-            return self.output_projection(x), scores, state
-        prior = ops.mean(scores, axis=1)
+            return embedded, x, scores, None, state
+        prior = ops.mean(scores_of_layer(scores, self.attention_layer), axis=1)
         if self.max_jump is not None:
             prior = self.first_order.step(prior, posterior)
-            scores = prior[:, None]
         if self._remembers_alignment:
             state = {**state, "aligned": head.align(prior, embedded, x, constants["lexicon"])}
-        return head.step(prior, embedded, x, constants["lexicon"], constants["top_k"]), scores, state
+        return embedded, x, scores, prior, state
 
     @property
     def _remembers_alignment(self):
