@@ -1,6 +1,7 @@
 """`attn-zoo site`: build the public site."""
 
 import argparse
+import importlib.util
 from pathlib import Path
 
 from keras_attn_zoo.cli.parser import Command, Parser
@@ -11,6 +12,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "folder", type=Path, metavar="FOLDER", help="folder to write, which is new, empty, or an earlier site"
     )
+
+
+def _own_backend(options):
+    """The one that writes what translates in a browser, if it is installed."""
+    return "torch" if importlib.util.find_spec("torch") else None
 
 
 def run(options: argparse.Namespace) -> None:
@@ -29,4 +35,5 @@ COMMAND = Command(
     ["attn-zoo site public"],
     add_arguments,
     run,
+    own_backend=_own_backend,
 )

@@ -8,15 +8,18 @@ import tempfile
 from pathlib import Path
 
 import keras_attn_zoo
-from keras_attn_zoo.presets.preset_registry import CHECKOUT
+from keras_attn_zoo.presets.preset_registry import CHECKOUT, published, published_folder
 from keras_attn_zoo.presets.preset_site import write_presets
 from keras_attn_zoo.site.site_checks import site_faults
 from keras_attn_zoo.site.site_pages import write_pages
 from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.extras import require
 from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, read_json, shown, write_json, write_text
+from keras_attn_zoo.translators.live_folder import LiveModel, write_live_folder
+from keras_attn_zoo.translators.onnx_export import check_onnx_export
+from keras_attn_zoo.translators.translator import Translator
 
-DOCS = CHECKOUT.parent / "docs"
+DOCS, CITATION = CHECKOUT.parent / "docs", CHECKOUT.parent / "CITATION.cff"
 # What a site consists of, and by which it is known.
 MANIFEST = "site.json"
 # What a host may have to hold.
@@ -67,8 +70,11 @@ def build_site(folder: PathLike) -> dict[str, int]:
     check_site_folder(folder)
     with atomic_path(folder) as new:
         new.mkdir(parents=True)
+        check_onnx_export(new / "live")
         write_presets(new / "presets")
-        write_pages(new, CHECKOUT.parent / "CITATION.cff")
+        write_pages(new, CITATION)
+        _LOG.info("making presets translate in a browser, which takes some minutes")
+        write_live_folder(live_models(), new / "live")
         _LOG.info("building the guide and the reference of the API, which takes some minutes")
         write_guide(new / "guide")
         # A host that would make pages of Markdown, and leave out folders that begin with an underscore, does neither.
@@ -86,6 +92,17 @@ def build_site(folder: PathLike) -> dict[str, int]:
             )
         write_json(new / MANIFEST, {"version": keras_attn_zoo.__version__, "files": files})
     return parts
+
+
+def live_models() -> dict[str, LiveModel]:
+    """Return the published presets as the live demonstration takes them: its weights are those of the site's presets."""
+    models = {}
+    for name in published():
+        folder = published_folder(name)
+        if folder is not None:
+            translator = Translator.from_preset(str(folder), dtype="float32")
+            models[name] = LiveModel(translator, folder, f"../presets/{name}")
+    return models
 
 
 def write_guide(folder: Path) -> None:

@@ -1,6 +1,5 @@
 """The pages of the site that are its own: landing page, gallery, presets."""
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,8 +30,6 @@ def write_pages(folder: Path, citation: Path) -> None:
     pages["presets/index.html"] = _presets(presets)
     for path, text in pages.items():
         write_text(folder / path, text)
-    (folder / "assets").mkdir()
-    shutil.copyfile(citation.parent / "docs" / "images" / "explore.png", folder / "assets" / "explore.png")
     for name in ASSETS:
         theme = asset_of_viewing("theme.css") if name == "site.css" else ""
         write_text(folder / "assets" / name, theme + asset(name))
@@ -60,8 +57,10 @@ def _landing(presets):
     listed = "\n".join(f'<li><a href="{place}"><b>{name}</b></a>{text}</li>' for place, (name, text) in doors.items())
     body = f"""<h1>See where a translator looks</h1>
 <p class="prose">Attention mechanisms of machine translation, as Keras 3 layers that run unchanged on JAX, TensorFlow
-and PyTorch, and translators built from them.</p>
-<p><img class="wide" src="assets/explore.png" width="1200" alt="Ribbons between the words of two translations"></p>
+and PyTorch, and translators built from them. Choose one below: it translates in your browser, and nothing that you type
+leaves it.</p>
+<iframe class="live-page" id="live" src="live/index.html" title="Live demonstration"></iframe>
+<p class="note"><a href="live/index.html">The demonstration on a page of its own</a></p>
 <ul class="doors">
 {listed}
 </ul>"""
