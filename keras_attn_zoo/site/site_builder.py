@@ -95,7 +95,10 @@ def build_site(folder: PathLike) -> dict[str, int]:
 
 
 def live_models() -> dict[str, LiveModel]:
-    """Return the published presets as the live demonstration takes them: its weights are those of the site's presets."""
+    """Return the published presets as the live demonstration takes them.
+
+    It reads their weights where the site has them for download.
+    """
     models = {}
     for name in published():
         folder = published_folder(name)

@@ -13,7 +13,7 @@ _LEADS = {("a", "href"), ("area", "href"), ("form", "action")}
 _UNFOLLOWED = {"index", "search", "next", "prev", "canonical", "author", "copyright"}
 _IN_STYLE = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""")
 # Sources of a policy that are the site itself.
-_OWN_SOURCE = re.compile(r"'(self|none|unsafe-inline|wasm-unsafe-eval|sha256-[\w+/=]+)'|data:|blob:")
+_OWN_SOURCE = re.compile(r"'(self|none|unsafe-inline|unsafe-eval|wasm-unsafe-eval|sha256-[\w+/=]+)'|data:|blob:")
 
 
 class _Page(html.parser.HTMLParser):

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from keras_attn_zoo.site import site_builder
-from tests.site.small_site import few_presets, write_docs
+from tests.site.small_site import few_presets, small_parts, write_docs
 from tests.viewing.conftest import browser
 
 __all__ = ["browser"]
@@ -19,10 +19,9 @@ def docs(tmp_path_factory):
 
 
 @pytest.fixture
-def small(docs, tmp_path, monkeypatch):
+def small(docs, tmp_path):
     """Whatever is built here is small."""
-    monkeypatch.setattr(site_builder, "DOCS", docs)
-    with few_presets(tmp_path):
+    with few_presets(tmp_path), small_parts(docs):
         yield
 
 
@@ -30,8 +29,7 @@ def small(docs, tmp_path, monkeypatch):
 def built(docs, tmp_path_factory):
     """A site; tests that change it copy it."""
     folder = tmp_path_factory.mktemp("built")
-    with few_presets(folder), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(site_builder, "DOCS", docs)
+    with few_presets(folder), small_parts(docs):
         site_builder.build_site(folder / "site")
     return folder / "site"
 

@@ -9,6 +9,7 @@ import pytest
 from keras_attn_zoo.layers import ATTENTIONS
 from keras_attn_zoo.presets import preset_registry
 from keras_attn_zoo.site import site_builder
+from keras_attn_zoo.translators import live_folder
 
 NAMES = ("luong_general_tatoeba_de_en", "uniform_tatoeba_de_en")
 REAL_DOCS = site_builder.DOCS
@@ -25,6 +26,22 @@ def few_presets(folder):
         preset_registry.published.cache_clear()
         yield
     preset_registry.published.cache_clear()
+
+
+@contextlib.contextmanager
+def small_parts(docs):
+    """Build small documentation, and a demonstration without models and libraries, while the context lasts."""
+
+    def write_libraries(folder):
+        folder.mkdir()
+        for name in (live_folder.ONNXRUNTIME, live_folder.WASM, live_folder.SENTENCEPIECE):
+            (folder / name).write_bytes(b"")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(site_builder, "DOCS", docs)
+        patch.setattr(site_builder, "live_models", dict)
+        patch.setattr(live_folder, "write_libraries", write_libraries)
+        yield
 
 
 def write_docs(folder):
