@@ -298,7 +298,7 @@ def _presets(presets: Mapping[str, Mapping[str, Any]]) -> str:
         return ""
     items = "".join(
         f'<li><a href="../presets/index.html#{name}">{name}</a>: {in_html(facts["description"])} '
-        f"BLEU {facts['scores']['bleu']:.1f}</li>"
+        f'BLEU {facts["scores"]["bleu"]:.1f}. <a href="../index.html?preset={name}">Translate with it</a></li>'
         for name, facts in presets.items()
     )
     return f"<h2>Presets with it</h2>\n<ul>{items}</ul>"

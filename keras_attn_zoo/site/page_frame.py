@@ -7,7 +7,7 @@ from typing import Any
 from keras_attn_zoo.support.escapes import in_html
 from keras_attn_zoo.viewing.page_packing import safe_json
 
-ASSETS = ("site.css", "site.js", "gallery.js", "playground.js")
+ASSETS = ("site.css", "site.js", "landing.js", "gallery.js", "playground.js")
 # The parts of the site, by where they begin.
 _PARTS = {
     "index.html": "Live",

@@ -79,17 +79,9 @@ def build_site(folder: PathLike) -> dict[str, int]:
         write_guide(new / "guide")
         # A host that would make pages of Markdown, and leave out folders that begin with an underscore, does neither.
         write_text(new / ".nojekyll", "")
-        faults = site_faults(new)
-        if faults:
-            more = f"; and {len(faults) - _LISTED} more" if len(faults) > _LISTED else ""
-            raise UserError(f"the site has {counted(len(faults), 'fault')}: {'; '.join(faults[:_LISTED])}{more}.")
         files = _files(new)
         parts = _sizes(files)
-        if sum(parts.values()) > MOST:
-            told = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in parts.items())
-            raise UserError(
-                f"the site would have {sum(parts.values()) / 1e6:.1f} MB, above {MOST / 1e6:.0f} MB: {told}."
-            )
+        _check_site(new, parts)
         write_json(new / MANIFEST, {"version": keras_attn_zoo.__version__, "files": files})
     return parts
 
@@ -124,6 +116,17 @@ def write_guide(folder: Path) -> None:
         # Without a warning, it ended in an exception.
         found = _REASON.search(warnings) or _REASON.search(built.stderr)
         raise UserError(f"Sphinx cannot build the guide: {found[0].strip() if found else built.stderr[-200:]}")
+
+
+def _check_site(folder, parts):
+    total = sum(parts.values())
+    if total > MOST:
+        told = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in parts.items())
+        raise UserError(f"the site would have {total / 1e6:.1f} MB, above {MOST / 1e6:.0f} MB: {told}.")
+    faults = site_faults(folder)
+    if faults:
+        more = f"; and {len(faults) - _LISTED} more" if len(faults) > _LISTED else ""
+        raise UserError(f"the site has {counted(len(faults), 'fault')}: {'; '.join(faults[:_LISTED])}{more}.")
 
 
 def _files(folder):

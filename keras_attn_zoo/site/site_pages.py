@@ -65,7 +65,7 @@ leaves it.</p>
 {listed}
 </ul>"""
     description = "Attention mechanisms for machine translation as Keras 3 layers, live in the browser."
-    return page("index.html", "keras-attn-zoo: attention, live", description, body)
+    return page("index.html", "keras-attn-zoo: attention, live", description, body, ["landing.js"])
 
 
 def _presets(presets):
@@ -95,6 +95,7 @@ def _preset(name: str, facts: Mapping[str, Any]) -> str:
 <p class="prose">{in_html(facts["description"])}</p>
 <p class="note">{facts["source"]} → {facts["target"]} · {scores} · {facts["parameters"] / 1e6:.1f} M parameters ·
 {size_of(facts) / 1e6:.1f} MB · {in_html(facts["license"])}</p>
+<p><a href="../index.html?preset={name}">Translate with it</a></p>
 <p><img src="{name}/attention.png" width="428" height="368" loading="lazy" alt="Its attention on a sentence"></p>
 <details class="files"><summary>{len(facts["files"])} files</summary>
 {table(f"Files of {name}", ["file", "bytes", "SHA-256"], files)}</details></section>"""
