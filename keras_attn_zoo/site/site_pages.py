@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.layers import ATTENTIONS
-from keras_attn_zoo.presets.preset_registry import published, published_folder, size_of
+from keras_attn_zoo.presets.preset_registry import PICTURES, published, published_folder, size_of
 from keras_attn_zoo.presets.preset_site import SUMS
 from keras_attn_zoo.site.citations import cited_papers
 from keras_attn_zoo.site.gallery import gallery_pages
@@ -14,6 +14,7 @@ from keras_attn_zoo.support.escapes import in_html
 from keras_attn_zoo.support.files import read_json, write_text
 from keras_attn_zoo.viewing.page import asset as asset_of_viewing
 
+_PICTURE = PICTURES[0]
 _PLACES = ("encoder_attention", "decoder_attention", "cross_attention")
 
 
@@ -91,11 +92,13 @@ def _preset(name: str, facts: Mapping[str, Any]) -> str:
         [f'<a href="{name}/{file}" download>{file}</a>', f"{one['size']:,}", f"<code>{one['sha256']}</code>"]
         for file, one in facts["files"].items()
     )
+    size = 'width="428" height="368" loading="lazy"'
+    picture = f'<p><img src="{name}/{_PICTURE}" {size} alt="Its attention on a sentence"></p>\n'
+    picture *= _PICTURE in facts["files"]
     return f"""<section id="{name}"><h2>{name}</h2>
 <p class="prose">{in_html(facts["description"])}</p>
 <p class="note">{facts["source"]} → {facts["target"]} · {scores} · {facts["parameters"] / 1e6:.1f} M parameters ·
 {size_of(facts) / 1e6:.1f} MB · {in_html(facts["license"])}</p>
 <p><a href="../index.html?preset={name}">Translate with it</a></p>
-<p><img src="{name}/attention.png" width="428" height="368" loading="lazy" alt="Its attention on a sentence"></p>
-<details class="files"><summary>{len(facts["files"])} files</summary>
+{picture}<details class="files"><summary>{len(facts["files"])} files</summary>
 {table(f"Files of {name}", ["file", "bytes", "SHA-256"], files)}</details></section>"""
