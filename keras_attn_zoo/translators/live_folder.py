@@ -108,7 +108,8 @@ def stored_in_int8(translator: Translator, preset: PathLike, aside: Path) -> Liv
         return LiveModel(translator, Path(preset))
     translator.save_to_preset(aside, storage="int8")
     copy = Translator.from_preset(aside, dtype="float32")
-    copy.search_settings = translator.search_settings
+    settings: Any = translator.search_settings
+    copy.search_settings = settings
     return LiveModel(copy, aside)
 
 
@@ -118,7 +119,7 @@ def _write_model(name, model, folder, place):
     with tempfile.TemporaryDirectory() as temporary:
         export_to_onnx(model.translator, Path(temporary) / "exported")
         shutil.move(Path(temporary) / "exported", own)
-    description = read_json(own / "translator.json")
+    description: dict[str, Any] = read_json(own / "translator.json")
     preprocessor = model.translator.preprocessor
     lengths = preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length
     settings = model.translator.search_settings
@@ -131,7 +132,7 @@ def _write_model(name, model, folder, place):
     (own / "checksums.json").unlink()
     write_json(own / "translator.json", description)
     parts = {"description": "translator.json", "encoder": "encoder.onnx", "step": "step.onnx", "follow": _FOLLOW}
-    records = {part: _deflated(own / file, f"{place}/{file}") for part, file in parts.items()}
+    records: dict[str, Any] = {part: _deflated(own / file, f"{place}/{file}") for part, file in parts.items()}
     if model.address is None:
         shutil.copyfile(model.preset / _WEIGHTS, own / _WEIGHTS)
     address = place if model.address is None else model.address.rstrip("/")
