@@ -4,6 +4,7 @@ import dataclasses
 import re
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from keras_attn_zoo.viewing.page_records import PLACES
 
 PAGE, WORKER = "index.html", "live.js"
 _WEIGHTS, _LIBRARIES, _MODELS, _FOLLOW = "model.weights.h5", "libraries", "models", "follow.onnx"
+# No suffix that a server knows: it would say so to the browser, which would inflate the file by itself.
+_DEFLATED = ".deflated"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +108,8 @@ def stored_in_int8(translator: Translator, preset: PathLike, aside: Path) -> Liv
         return LiveModel(translator, Path(preset))
     translator.save_to_preset(aside, storage="int8")
     copy = Translator.from_preset(aside, dtype="float32")
-    copy.search_settings = translator.search_settings
+    settings: Any = translator.search_settings
+    copy.search_settings = settings
     return LiveModel(copy, aside)
 
 
@@ -115,7 +119,7 @@ def _write_model(name, model, folder, place):
     with tempfile.TemporaryDirectory() as temporary:
         export_to_onnx(model.translator, Path(temporary) / "exported")
         shutil.move(Path(temporary) / "exported", own)
-    description = read_json(own / "translator.json")
+    description: dict[str, Any] = read_json(own / "translator.json")
     preprocessor = model.translator.preprocessor
     lengths = preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length
     settings = model.translator.search_settings
@@ -127,16 +131,20 @@ def _write_model(name, model, folder, place):
         stored.use_in(own / program)
     (own / "checksums.json").unlink()
     write_json(own / "translator.json", description)
-    files = {"description": "translator.json", "encoder": "encoder.onnx", "step": "step.onnx", "follow": _FOLLOW}
-    records = {part: _record(own / file, f"{place}/{file}") for part, file in files.items()}
+    parts = {"description": "translator.json", "encoder": "encoder.onnx", "step": "step.onnx", "follow": _FOLLOW}
+    records: dict[str, Any] = {part: _deflated(own / file, f"{place}/{file}") for part, file in parts.items()}
     if model.address is None:
         shutil.copyfile(model.preset / _WEIGHTS, own / _WEIGHTS)
     address = place if model.address is None else model.address.rstrip("/")
     records["weights"] = _record(model.preset / _WEIGHTS, f"{address}/{_WEIGHTS}")
     for side, known in description["tokenizers"].items():
-        records[side] = _record(own / known["model"], f"{place}/{known['model']}")
-        if "truecaser" in known:
-            records[f"{side}_truecaser"] = _record(own / known["truecaser"], f"{place}/{known['truecaser']}")
+        for part, file in ((side, known["model"]), (f"{side}_truecaser", known.get("truecaser"))):
+            if file is not None:
+                records[part] = _record(own / file, f"{place}/{file}")
+    if records["source"]["sha256"] == records["target"]["sha256"]:
+        # A model of both sides.
+        (own / description["tokenizers"]["target"]["model"]).unlink()
+        del records["target"]
     system = model.translator.description(name)
     kept = {place: system.places[place] for place in description["follow"]["places"]}
     return {
@@ -144,6 +152,15 @@ def _write_model(name, model, folder, place):
         "files": records,
         "system": system_record(dataclasses.replace(system, places=kept)),
     }
+
+
+def _deflated(path: Path, address: str) -> dict[str, Any]:
+    """Replace a file by its deflated form; return what the page has to know of it."""
+    stream = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    short = path.with_name(f"{path.name}{_DEFLATED}")
+    short.write_bytes(stream.compress(path.read_bytes()) + stream.flush())
+    path.unlink()
+    return _record(short, f"{address}{_DEFLATED}")
 
 
 def _record(path: Path, address: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """A body along a given translation, as a program of ONNX: the attention of every layer of every place."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +8,12 @@ import keras
 from keras import ops, tree
 
 from keras_attn_zoo.bodies.model_inputs import OPTIONAL_INPUTS
+from keras_attn_zoo.bodies.rnn_backbone import RNNBackbone
+from keras_attn_zoo.kernels import of_labels
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators.onnx_graphs import SearchPrograms, next_name, write_program
 
+_LOG = logging.getLogger(__name__)
 # What the programs take and return besides memory, state and attention.
 SOURCE_IDS, TOKEN_IDS, LABELS, PARENTS, LOG_PROBS = "source_ids", "token_ids", "labels", "parents", "log_probs"
 
@@ -38,18 +42,21 @@ def write_following(programs: SearchPrograms, path: Path) -> dict[str, Any]:
     of_latent = {place: 1 for place in ("prior", "posterior") if body.latent_head is not None}
     counts = {place: len(layers) for place, layers in body.attention_outputs.items()} | of_latent
     source, target = ([programs.example((1, axis), "int32")] for axis in ("source", "target"))
-    try:
-        write_program(
-            _whole(body),
-            path,
-            [*source, *target, programs.example((1, "target"), "int32")],
-            [SOURCE_IDS, TOKEN_IDS, LABELS],
-            [LOG_PROBS, *_names(counts)],
-        )
-        return {"by": "sentence", "places": counts}
-    except Exception:
-        # PyTorch's exporter may raise anything where there is a loop.
-        counts = {"cross": counts["cross"]} | of_latent
+    # The decoder of an RNN is a loop.
+    if not isinstance(body, RNNBackbone):
+        try:
+            write_program(
+                _whole(body),
+                path,
+                [*source, *target, programs.example((1, "target"), "int32")],
+                [SOURCE_IDS, TOKEN_IDS, LABELS],
+                [LOG_PROBS, *_names(counts)],
+            )
+            return {"by": "sentence", "places": counts}
+        except Exception as error:
+            # PyTorch's exporter may raise anything where there is one.
+            _LOG.info("a translation is followed token by token, without self-attention: %s", type(error).__name__)
+    counts = {"cross": counts["cross"]} | of_latent
     memory, state, names = programs.examples()
     tokens = [programs.example(("batch", "beams"), "int32") for _ in range(3)]
     try:
@@ -116,6 +123,4 @@ def _of_labels(body, embedded, x, prior, lexicon, labels):
         log_probs = head.step(prior, embedded, x, lexicon)
         posterior = head.posterior(labels, lexicon, head.align(prior, embedded, x, lexicon))
         more = {"prior": prior, "posterior": posterior}
-    # PyTorch's exporter would take the length of the example for that of all, if it gathered these.
-    chosen = ops.equal(labels[:, None], ops.arange(log_probs.shape[-1], dtype="int32"))
-    return ops.sum(ops.where(chosen, log_probs, 0.0), axis=-1), more
+    return of_labels(log_probs, labels), more

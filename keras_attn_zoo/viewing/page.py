@@ -16,7 +16,7 @@ from keras_attn_zoo.viewing.page_records import Result, Sentence, System
 # In the order in which they build upon each other.
 _SCRIPTS = (
     "data.js",
-    "words.js",
+    "shared.js",
     "views.js",
     "ribbons.js",
     "matrix.js",
@@ -26,7 +26,7 @@ _SCRIPTS = (
     "page.js",
 )
 # What translates in a browser, apart from the page.
-_WORKER = ("words.js", "live_text.js", "live_search.js", "live_model.js", "live_worker.js")
+_WORKER = ("shared.js", "live_text.js", "live_search.js", "live_model.js", "live_worker.js")
 # What a policy says of programs that translate. SentencePiece's, as Emscripten builds it, makes functions of text.
 _PROGRAMS = " 'self' 'wasm-unsafe-eval' 'unsafe-eval'"
 _HEIGHT = 720
@@ -98,7 +98,7 @@ class Page:
 
     def _title(self):
         """The systems and the first sentence, by which a tab of the browser is found again."""
-        title = ", ".join(system.name for system in self.systems)
+        title = ", ".join(system.name for system in self.systems) or "Attention"
         if self.sentences:
             title += f": {textwrap.shorten(self.sentences[0].text, _TITLE, placeholder=' …')}"
         # Such as a lone surrogate, which no file can hold.

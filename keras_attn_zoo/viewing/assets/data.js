@@ -39,8 +39,7 @@ function fromBase85(text) {
 
 // JSON and the weights that it points to; see packing.py.
 async function unpack({ packed }) {
-  const stream = new Blob([fromBase85(packed)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const bytes = await inflate(fromBase85(packed));
   const end = 4 + new DataView(bytes.buffer).getUint32(0, true);
   const data = JSON.parse(new TextDecoder().decode(bytes.subarray(4, end)));
   return { data, weights: { bytes: bytes.subarray(end), values: byteValues(...data.scale) } };

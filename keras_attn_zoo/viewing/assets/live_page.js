@@ -75,6 +75,7 @@ class BrowserModels {
     const worker = new Worker(URL.createObjectURL(new Blob([await answer.text()], { type: "text/javascript" })));
     worker.postMessage({ base: document.baseURI });
     worker.addEventListener("message", ({ data }) => this.hear(data));
+    worker.addEventListener("error", ({ message }) => this.end(message));
     return worker;
   }
 
@@ -102,13 +103,25 @@ class BrowserModels {
     else reject(new Error(stopped ? "Stopped." : error));
   }
 
-  async stop() { (await this.started)?.postMessage({ stop: true }); }
+  // What was asked will not be answered.
+  end(message) {
+    this.started = null;
+    for (const { reject } of this.asked.values()) reject(new Error(`The browser has ended what translates: ${message}.`));
+    this.asked.clear();
+  }
+
+  async stop() {
+    this.stopped = true;
+    (await this.started)?.postMessage({ stop: true });
+  }
 
   async examine(sentence, target) {
     if (!sentence.trim()) throw new Error("The sentence is empty: there is nothing to translate.");
     const models = this.chosen;
     if (!models.length) throw new Error("Choose a model first.");
+    this.stopped = false;
     for (const model of models) await this.load(model);
+    if (this.stopped) throw new Error("Stopped.");
     this.say("Translating …");
     const { bytes, ...found } = await this.ask({ kind: "examine", sentence, target, names: models.map(({ name }) => name) });
     const values = byteValues(...this.given.scale);

@@ -44,6 +44,8 @@ async function fetchFile({ path, size, sha256 }, report = () => {}) {
 
 // onnxruntime and SentencePiece. The latter is written for Node, whose `require` gives it the file of a model.
 async function loadLibraries({ onnxruntime, wasm, sentencepiece }) {
+  // What is run is checked before; the browser has it then.
+  for (const script of [onnxruntime, sentencepiece]) await fetchFile(script);
   const ort = await import(new URL(onnxruntime.path, base).href);
   ort.env.wasm.wasmBinary = await fetchFile(wasm, (bytes) => postMessage({ loading: "onnxruntime", bytes, size: wasm.size }));
   ort.env.wasm.numThreads = globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
@@ -73,12 +75,14 @@ async function loadModel({ name, files }) {
     found[part] = await fetchFile(file, (bytes) => postMessage({ loading: name, bytes: before + bytes, size: total }));
     before += file.size;
   }
+  for (const part of ["description", "encoder", "step", "follow"]) found[part] = await inflate(found[part]);
   const text = (bytes) => new TextDecoder().decode(bytes);
   const description = JSON.parse(text(found.description));
   const options = { executionProviders: ["wasm"], externalData: [{ path: description.weights, data: found.weights }] };
   const sessions = {};
   for (const part of ["encoder", "step", "follow"]) sessions[part] = await libraries.ort.InferenceSession.create(found[part], options);
-  const side = (one) => libraries.subwords(found[one], found[`${one}_truecaser`] ? new Truecaser(text(found[`${one}_truecaser`])) : null);
+  // Both sides may have the same one.
+  const side = (one) => libraries.subwords(found[one] ?? found.source, found[`${one}_truecaser`] ? new Truecaser(text(found[`${one}_truecaser`])) : null);
   return new LiveModel(name, description, sessions, await side("source"), await side("target"), libraries.ort);
 }
 
@@ -104,7 +108,6 @@ const requests = {
   },
 
   async examine({ sentence, target, names }) {
-    stopped = false;
     const weights = new LiveWeights();
     const results = [];
     let words = [];
@@ -121,6 +124,7 @@ let last = Promise.resolve();
 onmessage = ({ data }) => {
   if (data.base) { ({ base } = data); return; }
   if (data.stop) { stopped = true; return; }
+  if (data.kind === "examine") stopped = false;
   // One after the other.
   last = last.then(async () => {
     try {

@@ -1,4 +1,4 @@
-// Words of a text, and of its tokens. The page and what translates in a browser have it in common.
+// What the page has in common with the worker that translates in a browser: words and their tokens, and deflated bytes.
 
 const END = "</s>";
 const UNKNOWN = "<unk>";
@@ -17,4 +17,9 @@ function groupTokens(tokens) {
     return first;
   });
   return { words, groups };
+}
+
+async function inflate(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
 }
