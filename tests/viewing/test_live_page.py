@@ -18,7 +18,7 @@ from keras_attn_zoo.support.fetching import DownloadError
 from keras_attn_zoo.translators import Translator
 from keras_attn_zoo.translators.live_folder import LiveModel, stored_in_int8, write_live_folder
 from keras_attn_zoo.viewing import browser_libraries
-from keras_attn_zoo.viewing.page import _asset
+from keras_attn_zoo.viewing.page import asset
 from tests import hard_text, tiny
 from tests.viewing.live_records import MESSAGE, check, choose, translate
 from tests.viewing.static_site import site

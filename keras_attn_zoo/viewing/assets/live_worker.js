@@ -47,7 +47,7 @@ async function loadLibraries({ onnxruntime, wasm, sentencepiece }) {
   // What is run is checked before; the browser has it then.
   for (const script of [onnxruntime, sentencepiece]) await fetchFile(script);
   const ort = await import(new URL(onnxruntime.path, base).href);
-  ort.env.wasm.wasmBinary = await fetchFile(wasm, (bytes) => postMessage({ loading: "onnxruntime", bytes, size: wasm.size }));
+  ort.env.wasm.wasmBinary = await inflate(await fetchFile(wasm, (bytes) => postMessage({ loading: "onnxruntime", bytes, size: wasm.size })));
   ort.env.wasm.numThreads = globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
   ort.env.logLevel = "error";
   let model = null;
