@@ -1,14 +1,11 @@
 """The small site, built once; a server of it; a browser."""
 
-import functools
-import http.server
-import threading
-
 import pytest
 
 from keras_attn_zoo.site import site_builder
 from tests.site.small_site import few_presets, small_parts, write_docs
 from tests.viewing.conftest import browser
+from tests.viewing.static_site import site
 
 __all__ = ["browser"]
 
@@ -34,16 +31,8 @@ def built(docs, tmp_path_factory):
     return folder / "site"
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments):
-        pass
-
-
 @pytest.fixture(scope="session")
 def address(built):
     """Where the site is served: below a path, as the pages of a repository are."""
-    handler = functools.partial(_Quiet, directory=built.parent)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/site"
-        server.shutdown()
+    with site(built.parent) as server:
+        yield f"{server}site"

@@ -98,7 +98,7 @@ def test_a_theme_holds_on_the_next_page(open_page):
 
 def test_the_first_view_is_small_and_of_the_site_alone(open_page, address):
     browser = open_page("index.html")
-    browser.wait("document.getElementById('live').contentDocument.readyState === 'complete'")
+    browser.wait("document.getElementById('live').contentDocument?.documentElement?.dataset.ready === 'yes'")
     loaded = browser.run(
         "[window, document.getElementById('live').contentWindow].flatMap(one => "
         "[...one.performance.getEntriesByType('resource'), ...one.performance.getEntriesByType('navigation')])"

@@ -227,7 +227,7 @@ def test_it_goes_by_keyboard_and_fits_a_phone_in_the_dark(browser, tiny_site):
 
 
 def scripts(*names):
-    return "\n".join(map(_asset, names))
+    return "\n".join(map(asset, names))
 
 
 def test_text_is_read_as_in_python(browser, tmp_path):

@@ -23,6 +23,6 @@ addEventListener("DOMContentLoaded", () => {
 
   new MutationObserver(recolour).observe(root, { attributeFilter: ["data-theme"] });
   // Its script says when it is ready, which may be before or after this one runs.
-  const wait = () => (frame.contentDocument?.documentElement.dataset.ready ? begin() : setTimeout(wait, 50));
+  const wait = () => (frame.contentDocument?.documentElement?.dataset.ready ? begin() : setTimeout(wait, 50));
   wait();
 });
