@@ -58,8 +58,8 @@ def _landing(presets):
     listed = "\n".join(f'<li><a href="{place}"><b>{name}</b></a>{text}</li>' for place, (name, text) in doors.items())
     body = f"""<h1>See where a translator looks</h1>
 <p class="prose">Attention mechanisms of machine translation, as Keras 3 layers that run unchanged on JAX, TensorFlow
-and PyTorch, and translators built from them. Choose one below: it translates in your browser, and nothing that you type
-leaves it.</p>
+and PyTorch, and translators built from them. Choose some of these below and type a German sentence: they translate in
+your browser, and nothing that you type leaves it.</p>
 <iframe class="live-page" id="live" src="live/index.html" title="Live demonstration"></iframe>
 <p class="note"><a href="live/index.html">The demonstration on a page of its own</a></p>
 <ul class="doors">

@@ -2,7 +2,12 @@
 
 import pytest
 
+from keras_attn_zoo.site import site_builder
 from keras_attn_zoo.site.toy_weights import toy_weights
+from keras_attn_zoo.support.fetching import DownloadError
+from keras_attn_zoo.translators import Translator
+from tests.site.small_site import NAMES, few_presets
+from tests.viewing.static_site import site
 
 pytestmark = pytest.mark.one_backend
 SHOWN = "[...document.querySelectorAll('#cards li')].filter(one => !one.hidden).map(one => one.dataset.name)"
@@ -114,3 +119,31 @@ def test_the_guide_leads_back_to_the_site(browser, address):
     browser.wait("document.querySelector('.announcement-content a')?.textContent === 'Live demonstration'")
     links = browser.run("[...document.querySelectorAll('.announcement-content a')].map(one => one.href)")
     assert links == [f"{address}/{one}.html" for one in ("index", "gallery/index", "presets/index")]
+
+
+@pytest.mark.slow
+def test_a_preset_that_a_link_names_translates_on_the_landing_page(browser, docs, tmp_path, monkeypatch):
+    """Its weights are those that the site has for download."""
+    monkeypatch.setattr(site_builder, "DOCS", docs)
+    name, sentence = NAMES[1], "Ich habe keine Zeit."
+    with few_presets(tmp_path):
+        try:
+            site_builder.build_site(tmp_path / "site")
+        except DownloadError as error:
+            pytest.skip(f"the npm registry does not answer: {error}")
+        expected = Translator.from_preset(name, dtype="float32").translate([sentence])[0].text
+    with site(tmp_path) as server:
+        browser.open(f"{server}site/index.html?preset={name}")
+        frame = "document.getElementById('live').contentDocument"
+        browser.wait(f"{frame}?.querySelector('.message')?.textContent === 'Ready: {name}.'")
+        browser.run(f"{frame}.querySelector('[name=sentence]').value = {sentence!r}")
+        browser.run(f"{frame}.querySelector('form.live').requestSubmit()")
+        browser.wait(f"{frame}.querySelector('.translation')?.textContent.startsWith({expected!r})")
+        loaded = browser.run(
+            "document.getElementById('live').contentWindow.performance.getEntriesByType('resource')"
+            ".map(one => one.name)"
+        )
+        assert all(one.startswith((server, "blob:", "data:")) for one in loaded)
+        # Nothing of it is behind the edge of its frame.
+        browser.wait(f"{frame}.body.scrollHeight <= document.getElementById('live').clientHeight")
+    assert browser.complaints == []
