@@ -33,7 +33,8 @@ BODIES = {
     "rnn": {"cross_attention": "bahdanau_feedback", "sampler": SEARCH},
     "rnn-latent": {"output": "latent", "cell": "lstm"},
     "latent": {"body": tiny.transformer, "output": "latent", "encoder_attention": "gaussian", "encoder_layers": 1},
-    # A loop over positions, which is followed token by token.
+    # Loops over positions, which are followed token by token.
+    "subtraction": {"body": tiny.transformer, "cross_attention": "weight_subtraction", "decoder_attention": "average"},
     "first-order": {"body": tiny.transformer, "output": "latent", "max_jump": 2, "decoder_layers": 1},
 }
 SENTENCES = [*[*dict.fromkeys(tiny.sentences("source"))][:18], "kalo 日本 mi, 😀!", "  ka   lo\tmi  "]
