@@ -79,9 +79,14 @@ async function loadModel({ name, files }) {
   for (const part of ["description", ...programs]) found[part] = await inflate(found[part]);
   const text = (bytes) => new TextDecoder().decode(bytes);
   const description = JSON.parse(text(found.description));
-  const options = { executionProviders: ["wasm"], externalData: [{ path: description.weights, data: found.weights }] };
+  // To prepare what runs once for a sentence takes longer than it saves.
+  const often = ["step", ...(description.follow.by === "token" ? ["follow"] : [])];
+  const externalData = [{ path: description.weights, data: found.weights }];
   const sessions = {};
-  for (const part of programs) sessions[part] = await libraries.ort.InferenceSession.create(found[part], options);
+  for (const part of programs) {
+    const graphOptimizationLevel = often.includes(part) ? "all" : "disabled";
+    sessions[part] = await libraries.ort.InferenceSession.create(found[part], { executionProviders: ["wasm"], externalData, graphOptimizationLevel });
+  }
   // Both sides may have the same one.
   const side = (one) => libraries.subwords(found[one] ?? found.source, found[`${one}_truecaser`] ? new Truecaser(text(found[`${one}_truecaser`])) : null);
   return new LiveModel(name, description, sessions, await side("source"), await side("target"), libraries.ort);
