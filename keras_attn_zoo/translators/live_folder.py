@@ -16,7 +16,7 @@ from keras_attn_zoo.support.checksums import sha256
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, read_json, shown, write_json, write_text
 from keras_attn_zoo.translators.onnx_export import check_onnx_export, export_to_onnx
-from keras_attn_zoo.translators.onnx_following import write_following
+from keras_attn_zoo.translators.onnx_following import ATTENTION, FOLLOW, write_following
 from keras_attn_zoo.translators.onnx_graphs import SearchPrograms
 from keras_attn_zoo.translators.translator import Translator
 from keras_attn_zoo.viewing.browser_libraries import ONNXRUNTIME, SENTENCEPIECE, WASM, write_libraries
@@ -25,7 +25,7 @@ from keras_attn_zoo.viewing.page_packing import SCALES, system_record
 from keras_attn_zoo.viewing.page_records import PLACES
 
 PAGE, WORKER = "index.html", "live.js"
-_WEIGHTS, _LIBRARIES, _MODELS, _FOLLOW = "model.weights.h5", "libraries", "models", "follow.onnx"
+_WEIGHTS, _LIBRARIES, _MODELS = "model.weights.h5", "libraries", "models"
 # No suffix that a server knows: it would say so to the browser, which would inflate the file by itself.
 _DEFLATED = ".deflated"
 
@@ -126,14 +126,17 @@ def _write_model(name, model, folder, place):
     lengths = preprocessor.encoder_sequence_length, preprocessor.decoder_sequence_length
     settings = model.translator.search_settings
     programs = SearchPrograms(model.translator.backbone, lengths, settings["search_top_k"], renormalize=True)
-    description["follow"] = write_following(programs, own / _FOLLOW)
+    description["follow"] = write_following(programs, own)
     description["weights"] = _WEIGHTS
     stored = StoredWeights(model.preset / _WEIGHTS, _WEIGHTS)
-    for program in ("encoder.onnx", "step.onnx", _FOLLOW):
+    parts = {"encoder": "encoder.onnx", "step": "step.onnx", "follow": FOLLOW}
+    if (own / ATTENTION).exists():
+        parts["attention"] = ATTENTION
+    for program in parts.values():
         stored.use_in(own / program)
     (own / "checksums.json").unlink()
     write_json(own / "translator.json", description)
-    parts = {"description": "translator.json", "encoder": "encoder.onnx", "step": "step.onnx", "follow": _FOLLOW}
+    parts["description"] = "translator.json"
     records: dict[str, Any] = {part: _deflated(own / file, f"{place}/{file}") for part, file in parts.items()}
     if model.address is None:
         shutil.copyfile(model.preset / _WEIGHTS, own / _WEIGHTS)

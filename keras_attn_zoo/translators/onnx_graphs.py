@@ -67,6 +67,7 @@ class SearchPrograms:
 
     Attributes:
         memory, state: the leaves that the step takes; the encoder returns them in this order.
+        trees: constants, memory and state of an example of two sentences.
 
     Raises:
         UserError: lengths below 8; a tensor whose size depends otherwise on those of sentences.
@@ -81,8 +82,8 @@ class SearchPrograms:
         self._leaves = list(self._read_leaves())
         self.memory = [leaf for leaf in self._leaves if leaf.role in ("sentence", "hypothesis")]
         self.state = [leaf for leaf in self._leaves if leaf.role == "state"]
-        self._trees = self._start(_ones(2, 5), _ones(2, 5, dtype="bool"), lengths[1])
-        values = zip(self._leaves, tree.flatten(self._trees), strict=True)
+        self.trees = self._start(_ones(2, 5), _ones(2, 5, dtype="bool"), lengths[1])
+        values = zip(self._leaves, tree.flatten(self.trees), strict=True)
         self._constants = [value for leaf, value in values if leaf.role == "constant"]
 
     def _start(self, token_ids, mask, length):
@@ -164,7 +165,7 @@ class SearchPrograms:
                 for axis in leaf.grown():
                     x = ops.pad(x, [(0, int(axis == i)) for i in range(len(x.shape))])
             leaves.append(x)
-        constants_tree, memory_tree, state_tree = tree.pack_sequence_as(self._trees, leaves)
+        constants_tree, memory_tree, state_tree = tree.pack_sequence_as(self.trees, leaves)
         return memory_tree, state_tree, constants_tree
 
     def write(self, encoder: Path, step: Path) -> None:

@@ -29,7 +29,7 @@ class LiveWeights {
 const rounded = (value) => Math.round(value * 1e4) / 1e4;
 
 class LiveModel {
-  // "sessions": encoder, step and follow; "description": that of the export; "ort": the library.
+  // "sessions": encoder, step, follow and perhaps attention; "description": that of the export; "ort": the library.
   constructor(name, description, sessions, source, target, ort) {
     Object.assign(this, { name, description, sessions, source, target, ort });
   }
@@ -124,12 +124,18 @@ class LiveModel {
       values = this.advanced(values, outputs);
       steps.push(outputs);
     }
+    const ofSource = await this.sessions.attention?.run({ source_ids: this.ids(source, [1, source.length]) });
     const stacked = (name) => {
-      const [, heads, , columns] = steps[0][name].dims;
+      if (name.startsWith("encoder.")) return [ofSource[name].data, ofSource[name].dims.slice(1)];
+      const [, heads] = steps[0][name].dims;
+      // What has been read so far grows with each step.
+      const columns = name.startsWith("decoder.") ? steps.length : source.length;
       const all = new Float32Array(heads * steps.length * columns);
       steps.forEach((outputs, row) => {
+        const { data, dims } = outputs[name];
         for (let head = 0; head < heads; head++) {
-          all.set(outputs[name].data.subarray(head * columns, (head + 1) * columns), (head * steps.length + row) * columns);
+          const from = head * dims[3];
+          all.set(data.subarray(from, from + Math.min(columns, dims[3])), (head * steps.length + row) * columns);
         }
       });
       return [all, [heads, steps.length, columns]];

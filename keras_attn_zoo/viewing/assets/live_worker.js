@@ -75,12 +75,18 @@ async function loadModel({ name, files }) {
     found[part] = await fetchFile(file, (bytes) => postMessage({ loading: name, bytes: before + bytes, size: total }));
     before += file.size;
   }
-  for (const part of ["description", "encoder", "step", "follow"]) found[part] = await inflate(found[part]);
+  const programs = ["encoder", "step", "follow", "attention"].filter((part) => part in found);
+  for (const part of ["description", ...programs]) found[part] = await inflate(found[part]);
   const text = (bytes) => new TextDecoder().decode(bytes);
   const description = JSON.parse(text(found.description));
-  const options = { executionProviders: ["wasm"], externalData: [{ path: description.weights, data: found.weights }] };
+  // To prepare what runs once for a sentence takes longer than it saves.
+  const often = ["step", ...(description.follow.by === "token" ? ["follow"] : [])];
+  const externalData = [{ path: description.weights, data: found.weights }];
   const sessions = {};
-  for (const part of ["encoder", "step", "follow"]) sessions[part] = await libraries.ort.InferenceSession.create(found[part], options);
+  for (const part of programs) {
+    const graphOptimizationLevel = often.includes(part) ? "all" : "disabled";
+    sessions[part] = await libraries.ort.InferenceSession.create(found[part], { executionProviders: ["wasm"], externalData, graphOptimizationLevel });
+  }
   // Both sides may have the same one.
   const side = (one) => libraries.subwords(found[one] ?? found.source, found[`${one}_truecaser`] ? new Truecaser(text(found[`${one}_truecaser`])) : null);
   return new LiveModel(name, description, sessions, await side("source"), await side("target"), libraries.ort);
