@@ -21,7 +21,7 @@ FILES = [
 ]
 URL = re.compile(r"https?://[^\s()<>\"'`\]}]+")
 # Stands for the account that hosts the repository, see CONTRIBUTING.md.
-UNKNOWN = "/OWNER/"
+UNKNOWN = "OWNER"
 # What a server answers to a program although it shows the page to people.
 SHY = (403, 429)
 SECONDS = 30

@@ -17,6 +17,7 @@ from sphinx.util import inspect
 from sphinx.util.inspect import stringify_signature
 
 import keras_attn_zoo
+from keras_attn_zoo.presets.preset_registry import BASE_URL
 
 sys.path.insert(0, str(Path(__file__).parent))
 from reference import with_modules
@@ -26,13 +27,16 @@ author = "the keras-attn-zoo contributors"
 copyright = f"{author}, Apache License 2.0"
 release = version = keras_attn_zoo.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+# Set by `attn-zoo site`, of which the guide is a part; the sources would be half of its pages.
+IN_SITE = tags.has("site")  # noqa: F821
+extensions += [] if IN_SITE else ["sphinx.ext.viewcode"]
 # The runs' comments stand on their pages.
 exclude_patterns = ["_build", "results/runs"]
 ROOT = Path(__file__).resolve().parent.parent
 REPOSITORY = "https://github.com/OWNER/keras-attn-zoo/blob/main/"
 # Stands for the account that hosts the repository, see CONTRIBUTING.md.
-linkcheck_ignore = [re.escape(REPOSITORY)]
+linkcheck_ignore = [re.escape(REPOSITORY), re.escape(BASE_URL)]
 # Pages that another one includes.
 INCLUDED = {"CONTRIBUTING": "contributing", "CHANGELOG": "changelog"}
 html_theme = "furo"
@@ -122,8 +126,21 @@ def link_repository(app, doctree):
             link.replace_self(nodes.reference("", "", *link.children, refuri=f"{REPOSITORY}{page}.md{anchor}"))
 
 
+def frame_page(app, page, template, context, doctree):
+    """Lead back to the site, and let a page load nothing from elsewhere."""
+    places = {"index": "Live demonstration", "gallery/index": "Gallery", "presets/index": "Presets"}
+    links = (f'<a href="{context["pathto"](f"../{place}.html", 1)}">{name}</a>' for place, name in places.items())
+    context["theme_announcement"] = " · ".join(links)
+    policy = "default-src 'self' 'unsafe-inline' data:; base-uri 'none'"
+    # Indices have none yet.
+    tags = f'<meta http-equiv="Content-Security-Policy" content="{policy}"><link rel="icon" href="data:,">'
+    context["metatags"] = context.get("metatags", "") + tags
+
+
 def setup(app):
     """Have modules named, links led on, signatures shown, and docstrings formatted before napoleon reads them."""
+    if IN_SITE:
+        app.connect("html-page-context", frame_page)
     app.connect("doctree-read", link_repository)
     app.connect("source-read", name_modules)
     app.connect("autodoc-process-signature", show_constructor)

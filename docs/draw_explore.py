@@ -79,6 +79,21 @@ def recurrent(browser, page):
     browser.run("explorer.setView('overview')")
 
 
+def live(browser, page):
+    """The page that translates in the browser: two of three models are chosen, a word held."""
+    from tests.viewing.live_records import choose, translate
+    from tests.viewing.static_site import site
+
+    with site(page) as address:
+        browser.open(address, 1000, 820)
+        choose(browser, "transformer", "bahdanau")
+        translate(browser, SENTENCE)
+        browser.click(word(0, "call"))
+        browser.run("document.activeElement.blur()")
+        browser.run("scrollTo(0, 0)")
+        browser.screenshot(Path(page).parent / "picture.png", full=False)
+
+
 # For each picture: the models, the sentence or None for the run's own, and what is done on the page.
 PICTURES = {
     "explore": (("transformer", "bahdanau"), SENTENCE, overview),
@@ -88,6 +103,7 @@ PICTURES = {
     "explore-gold": (("gold", "uniform"), None, gold),
     "explore-latent": (("latent",), SHORT, latent),
     "explore-recurrent": (("recurrent",), SHORT, recurrent),
+    "explore-live": (("transformer", "bahdanau", "latent"), None, live),
 }
 
 
@@ -108,12 +124,15 @@ def draw(name, models, browser, other=None):
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
         paths = [named(folder, models[one], NAMES.get(one, one)) for one in systems]
+        more = ["--live"] if prepare is live else [sentence] if sentence else []
         with contextlib.redirect_stderr(io.StringIO()):
-            status = main(["explore", *paths, *([sentence] if sentence else []), "--output", str(page)])
+            status = main(["explore", *paths, *more, "--output", str(page)])
         if status:
             raise SystemExit(f"no page of {', '.join(paths)}: run attn-zoo explore on them to see why")
         prepare(browser, page)
-        browser.screenshot(Path(folder) / "picture.png", full=False)
+        # While the page is served.
+        if prepare is not live:
+            browser.screenshot(Path(folder) / "picture.png", full=False)
         with Image.open(Path(folder) / "picture.png") as image:
             small = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
     small.save(IMAGES / f"{name}.png", optimize=True)

@@ -13,6 +13,7 @@ from keras_attn_zoo import layers
 from keras_attn_zoo.layers import ATTENTIONS, AttentionLayer, get_attention
 from keras_attn_zoo.layers.base.headed_attention import HeadedAttention
 from keras_attn_zoo.layers.base.positions import POSITIONS
+from keras_attn_zoo.site.citations import cited_papers
 from keras_attn_zoo.support.files import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -90,14 +91,8 @@ def choice():
 
 
 def cited():
-    """The papers of CITATION.cff by the first author: title, year, whether there are more authors."""
-    found = {}
-    for reference in CITATION.read_text(encoding="utf-8").partition("\nreferences:\n")[2].split("  - type: ")[1:]:
-        title = re.search(r'^    title: "?(.+?)"?$', reference, re.MULTILINE)[1]
-        year = re.search(r"^    year: (\d{4})$", reference, re.MULTILINE)[1]
-        authors = re.findall(r"^      - (?:family-names|name): (\S+)", reference, re.MULTILINE)
-        found[authors[0]] = title, year, len(authors) > 1
-    return found
+    """The papers of CITATION.cff by the family name of the first author."""
+    return cited_papers(CITATION)
 
 
 def named_papers():
@@ -108,9 +103,9 @@ def named_papers():
 
 def references():
     """The papers."""
-    for name, (title, year, several) in cited().items():
+    for name, paper in cited().items():
         if name in named_papers():
-            yield f"- **{name}**{' and others' * several}: {title} ({year})"
+            yield f"- **{name}**{' and others' * paper.several}: {paper.title} ({paper.year})"
 
 
 def softmax_alone():

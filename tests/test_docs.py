@@ -58,6 +58,7 @@ ARROWS["runs"] = set(ARROWS)
 ARROWS["studies"] = ARROWS.keys() - {
     *("bodies", "decoding", "kernels", "layers", "onnx", "presets", "runtime", "translators")
 }
+ARROWS["site"] = {"layers", "presets", "support", "translators", "viewing"}
 ARROWS["cli"] = set(ARROWS)
 ARROWS["__main__"] = {"cli"}
 

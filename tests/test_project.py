@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import keras_attn_zoo
+from keras_attn_zoo.presets.preset_registry import BASE_URL
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -42,6 +43,11 @@ def test_external_links_are_found_where_sphinx_does_not_look(monkeypatch, capsys
     monkeypatch.setattr(urllib.request, "urlopen", open_url)
     assert checker["main"]() == 1
     assert capsys.readouterr().out == f"CITATION.cff: {broken}: status 404\n"
+
+
+def test_the_readme_begins_with_the_site_from_which_presets_are_downloaded():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text.partition("\n## ")[0].count(f"({BASE_URL})") == 2
 
 
 REQUIREMENTS = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8")

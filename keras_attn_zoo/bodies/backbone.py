@@ -308,20 +308,37 @@ class TranslationBackbone(
             logits, scores `(rows, heads, source)`, state.
         """
         head = self.latent_head
+        embedded, x, layers, prior, state = self.decoder_step(token_ids, memory, state, constants)
+        scores = scores_of_layer(layers["cross"], self.attention_layer)
+        if head is None:
+            return self.output_projection(x), scores, state
+        if self.max_jump is not None:
+            scores = ops.expand_dims(prior, 1)
+        return head.step(prior, embedded, x, constants["lexicon"], constants["top_k"]), scores, state
+
+    def decoder_step(
+        self, token_ids: Tensor, memory: TensorTree, state: TensorTree, constants: TensorTree
+    ) -> tuple[Tensor, Tensor, dict[str, list[Tensor]], Tensor | None, TensorTree]:
+        """Advance by one token as `search_step` does, before the vocabulary.
+
+        Returns:
+            embeddings and outputs `(rows, width)`; scores of every layer of "cross" `(rows, heads, source)` and, for a
+            Transformer, of "decoder" `(rows, heads, max_length)`; the prior `(rows, source)` of a latent alignment, or
+            None; state.
+        """
+        head = self.latent_head
         if self._remembers_alignment:
             posterior = head.posterior(token_ids, constants["lexicon"], state["aligned"])
             state = {**state, "posterior": posterior}
-        embedded, x, scores, state = self._advance(token_ids, memory, state, constants)
-        scores = scores_of_layer(scores, self.attention_layer)
+        embedded, x, scores, state = self._advance_everywhere(token_ids, memory, state, constants)
         if head is None:
-            return self.output_projection(x), scores, state
-        prior = ops.mean(scores, axis=1)
+            return embedded, x, scores, None, state
+        prior = ops.mean(scores_of_layer(scores["cross"], self.attention_layer), axis=1)
         if self.max_jump is not None:
             prior = self.first_order.step(prior, posterior)
-            scores = prior[:, None]
         if self._remembers_alignment:
             state = {**state, "aligned": head.align(prior, embedded, x, constants["lexicon"])}
-        return head.step(prior, embedded, x, constants["lexicon"], constants["top_k"]), scores, state
+        return embedded, x, scores, prior, state
 
     @property
     def _remembers_alignment(self):
@@ -339,6 +356,11 @@ class TranslationBackbone(
     def _advance(self, token_ids, memory, state, constants):
         """Return embeddings and outputs of one position, a list of the scores of all layers, and the next state."""
         raise NotImplementedError
+
+    def _advance_everywhere(self, token_ids, memory, state, constants):
+        """Return what `_advance` does, with the scores of all layers by place."""
+        embedded, x, scores, state = self._advance(token_ids, memory, state, constants)
+        return embedded, x, {"cross": scores}, state
 
     def attention_model(self) -> Callable[[dict[str, Tensor]], dict[str, list[Tensor]]]:
         """Return a function of the inputs to the scores of all attention layers, `{place: [scores]}`."""

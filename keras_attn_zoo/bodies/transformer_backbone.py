@@ -272,6 +272,11 @@ class TransformerBackbone(TranslationBackbone):
 
     def _advance(self, token_ids, memory, state, constants):
         """Return embeddings and outputs of one position, the scores of all layers, and the next state."""
+        embedded, x, scores, state = self._advance_everywhere(token_ids, memory, state, constants)
+        return embedded, x, scores["cross"], state
+
+    def _advance_everywhere(self, token_ids, memory, state, constants):
+        """Do so, and return the scores of self-attention too."""
         embedded = x = self.target_embedding(token_ids) * self.width**0.5
         position = state["position"][0]
         if "positions" in constants:
@@ -281,13 +286,14 @@ class TransformerBackbone(TranslationBackbone):
         if "by_sentence" in state:
             by_sentence, new["by_sentence"] = state["by_sentence"], seen
             new["ancestors"], visible["visible"] = descend(state["ancestors"], position, constants["beams"])
-        scores = []
+        scores = {"decoder": [], "cross": []}
         parts = self._decoders, constants["self"], constants["source"], memory, state["layers"], by_sentence
         for layer, of_target, of_source, own, one, shared in zip(*parts, strict=True):
             if shared:
                 of_target, one = {**of_target, **visible}, {**one, "self": shared}
             x, found, one = layer.step(x, {"self": of_target, "cross": {**of_source, **own}}, one, position)
-            scores.append(found)
+            scores["decoder"].append(found["self"])
+            scores["cross"].append(found["cross"])
             new["layers"].append({**one, "self": {}} if shared else one)
             seen.append(one["self"] if shared else {})
         if self._last_norm is not None:

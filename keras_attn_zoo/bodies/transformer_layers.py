@@ -246,19 +246,19 @@ class TransformerDecoderLayer(TransformerLayer):
 
     def step(
         self, x: Tensor, memory: TensorTree, state: TensorTree, position: int | Tensor | None = None
-    ) -> tuple[Tensor, Tensor, TensorTree]:
-        """Decode one position `(batch, width)`, of that number: output, scores of cross-attention, state."""
-        new = {}
+    ) -> tuple[Tensor, dict[str, Tensor], TensorTree]:
+        """Decode one position `(batch, width)`, of that number: output, scores of "self" and "cross", state."""
+        scores, new = {}, {}
 
         def attend(part, layer):
             def function(x):
-                context, scores, new[part] = layer.step(x, memory[part], state[part], position=position)
-                return context, scores
+                context, scores[part], new[part] = layer.step(x, memory[part], state[part], position=position)
+                return context, scores[part]
 
             return function
 
         x, _ = self.around("self_attention", x, attend("self", self.self_attention))
-        x, scores = self.around("cross_attention", x, attend("cross", self.cross_attention))
+        x, _ = self.around("cross_attention", x, attend("cross", self.cross_attention))
         return self.feed_forward(x), scores, new
 
     def compute_output_spec(

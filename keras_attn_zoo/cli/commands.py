@@ -15,6 +15,7 @@ from keras_attn_zoo.cli import (
     export,
     links,
     presets,
+    site,
     systems,
     time,
     train,
@@ -41,6 +42,7 @@ COMMANDS = [
         links,
         average,
         export,
+        site,
     )
 ]
 

@@ -5,6 +5,7 @@ import collections
 import itertools
 import logging
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,15 @@ def add_arguments(parser: Parser) -> None:
     text.add_argument("--gold", metavar="FILE", help="gold links between the words of --text and --force")
     add_gold_arguments(text)
     page = parser.add_argument_group("page")
-    page.add_argument("--output", type=Path, metavar="FILE", help="the page, one HTML file")
+    page.add_argument(
+        "--output", type=Path, metavar="FILE", help="the page, one HTML file; with --live, a folder of static files"
+    )
+    page.add_argument(
+        "--live",
+        action="store_true",
+        help="let the browser translate: the folder of --output, on any web server, has the page, the models as ONNX "
+        "with weights in int8, and the libraries, which are downloaded once",
+    )
     page.add_argument("--serve", action="store_true", help="serve the page, with a field for more sentences")
     page.add_argument("--host", default="127.0.0.1", help="address to serve on (default: this machine alone)")
     page.add_argument(
@@ -93,7 +102,11 @@ def run(options: argparse.Namespace) -> None:
 
     access = _checked(options)
     models, sentences = _models_and_sentences(options.arguments)
-    sentences, translations, gold = _text(options, models, sentences)
+    if options.live:
+        _check_live(options, sentences)
+        sentences, translations, gold = [], None, None
+    else:
+        sentences, translations, gold = _text(options, models, sentences)
     translators = {
         name: load_translator(
             model, options.beams, options.length_penalty, options.top_k, options.max_tokens, options.precision
@@ -106,6 +119,9 @@ def run(options: argparse.Namespace) -> None:
             # A search with a pool records no steps, so there would be no search to explore.
             _LOG.info("%s is searched without a pool of finished hypotheses here, so translations may differ", name)
             translator.search_settings = {name: value for name, value in kept.items() if name != "pooled"}
+    if options.live:
+        _write_live(translators, models, options.output)
+        return
     page = explore(translators, sentences, translations, gold, may_be_empty=options.serve)
     if options.output is not None:
         page.save(options.output)
@@ -120,6 +136,8 @@ def _checked(options):
 
     if options.output is None and not options.serve:
         raise UserError("say where the page goes: --output page.html, or --serve.")
+    if options.live and (options.serve or options.output is None):
+        raise UserError("--live writes a folder for a web server: give --output FOLDER, and no --serve.")
     if not options.serve:
         of_server = {"host": "127.0.0.1", "port": 8000, "allow_host": [], "base_path": "/", "allow_frame": []}
         refuse(options, "there is no --serve", **of_server)
@@ -224,6 +242,30 @@ def _own_text(options, model):
     raise UserError("there is nothing to explore: give sentences, or a file of them with --text.")
 
 
+def _check_live(options, sentences):
+    """Check what only a live page is refused."""
+    from keras_attn_zoo.translators.onnx_export import check_onnx_export
+
+    if sentences:
+        raise UserError(f"--live writes a page that takes sentences later: leave {shown(sentences[0])} out.")
+    refuse(options, "--live takes sentences later", text=None, force=None, gold=None)
+    check_onnx_export(options.output)
+
+
+def _write_live(translators, models, folder):
+    from keras_attn_zoo.presets.preset_registry import find_preset
+    from keras_attn_zoo.translators.live_folder import stored_in_int8, write_live_folder
+
+    with tempfile.TemporaryDirectory() as aside:
+        live = {}
+        for number, (model, (name, translator)) in enumerate(zip(models, translators.items(), strict=True)):
+            run = RunFolder(model)
+            preset = run.best if run.holds_run else find_preset(model)
+            live[name] = stored_in_int8(translator, preset, Path(aside) / str(number))
+        write_live_folder(live, folder)
+    _LOG.info("wrote %s: put it on any web server, such as python -m http.server", shown(folder))
+
+
 def _serve(page, translators, options, access):
     from keras_attn_zoo.translators.exploration import explore
     from keras_attn_zoo.viewing.page_server import PageServer
@@ -244,6 +286,7 @@ COMMAND = Command(
         "attn-zoo explore runs/bahdanau runs/transformer --text news.de --output page.html",
         "attn-zoo explore runs/bahdanau --text test.de --force test.en --gold test.gold --output page.html",
         "attn-zoo explore runs/bahdanau --serve",
+        "attn-zoo explore bahdanau_tatoeba_de_en transformer_tatoeba_de_en --live --output live",
     ],
     add_arguments,
     run,

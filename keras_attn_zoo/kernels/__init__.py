@@ -8,7 +8,7 @@ from keras_attn_zoo.kernels.known_weights import PreparedWeight, inference, is_i
 from keras_attn_zoo.kernels.portable.embeddings import rows
 from keras_attn_zoo.kernels.portable.expanded_pairs import pair_recurrence, with_pair
 from keras_attn_zoo.kernels.portable.fused_attention import fused_contexts
-from keras_attn_zoo.kernels.portable.label_losses import is_largest, of_labels, smoothed, token_losses
+from keras_attn_zoo.kernels.portable.label_losses import along_last, is_largest, of_labels, smoothed, token_losses
 from keras_attn_zoo.kernels.portable.linear_maps import (
     int8_linear,
     linear,
@@ -41,6 +41,7 @@ __all__ = [
     "AdamStep",
     "PreparedWeight",
     "adam",
+    "along_last",
     "at_most",
     "attending_rows",
     "chunk_sizes",

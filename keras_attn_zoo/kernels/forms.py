@@ -92,6 +92,7 @@ FORMS: dict[str, tuple[Form, ...]] = {
     "recurrent_layer": (Form(is_exported_by_torch, "torch_forms:recurrent_layer", needed=True),),
     "usually": (Form(is_exported_by_torch, "torch_forms:usually", needed=True),),
     "known_index": (Form(is_exported_by_torch, "torch_forms:known_index", needed=True),),
+    "along_last": (Form(is_exported_by_torch, "torch_forms:along_last", needed=True),),
     "write": (
         Form(is_exported_by_torch, "torch_forms:write", needed=True),
         Form(is_tensorflow, "tensorflow_forms:write", needed=True),

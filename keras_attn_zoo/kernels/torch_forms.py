@@ -74,6 +74,11 @@ def known_index(index: Tensor) -> Tensor:
     return index
 
 
+def along_last(values: Tensor, places: Tensor) -> Tensor:
+    """Gather: where shapes are broadcast, PyTorch would take the lengths of the example for those of all."""
+    return values.gather(-1, places.long())
+
+
 def dropout(x: Tensor, rate: float, seed: keras.random.SeedGenerator) -> Tensor:
     """Drop by 16 random bits for each number, on a CPU, of a seed made of both words of the generator's.
 

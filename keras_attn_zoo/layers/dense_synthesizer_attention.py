@@ -38,7 +38,7 @@ class DenseSynthesizerAttention(ProjectionsSeen):
     longest sentence.
 
         ê_i  = W_2 relu(W_1 x_i + b_1) + b_2,   α_i = softmax(ê_i)
-        ê_ij = u_i,⌊j/B⌋ w_i,(j mod B),   [u_i ; w_i] = W_2 relu(W_1 x_i + b_1) + b_2         `factorized`
+        ê_ij = u_{i,⌊j/B⌋} w_{i,j mod B},   [u_i ; w_i] = W_2 relu(W_1 x_i + b_1) + b_2         `factorized`
         c_i  = O [Σ_j α_ij (W_v x_j)] + b
 
     Symbols: x the input; in every head, W_1 `(width, key_dim)` and W_2 `(key_dim, max_length)`, or if factorised

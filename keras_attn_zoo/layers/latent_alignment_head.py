@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attn_zoo.kernels import linear, log_normalizer, masked_softmax
+from keras_attn_zoo.kernels import along_last, linear, log_normalizer, masked_softmax
 from keras_attn_zoo.layers.base.checks import check_choice, check_positive, check_shape
 from keras_attn_zoo.layers.base.dense import with_quantized_policies
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel, fresh_initializer
@@ -410,4 +410,4 @@ def _log_lexicon(left, right, normalizer, targets):
 def _of_tokens(right, tokens):
     """right_jv of the tokens v_i `(batch, n)`, `(batch, n, source)`."""
     columns = ops.broadcast_to(tokens[:, None], (*ops.shape(right)[:2], ops.shape(tokens)[1]))
-    return ops.transpose(ops.take_along_axis(right, columns, axis=-1), (0, 2, 1))
+    return ops.transpose(along_last(right, columns), (0, 2, 1))

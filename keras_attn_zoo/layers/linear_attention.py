@@ -57,7 +57,7 @@ class LinearAttention(MatrixStateAttention):
     softmax_alone = "its weights are products of features, divided by their sum"
 
     @property
-    def columns(self) -> int:
+    def state_columns(self) -> int:
         """How many columns the matrix has: the last one is z."""
         return self.value_dim + 1
 

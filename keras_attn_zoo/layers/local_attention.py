@@ -39,7 +39,7 @@ class LocalAttention(LuongAttention):
         p_i  = i                                alignment="monotonic" (local-m)
         p_i  = J sigmoid(vᵀ tanh(W_p s_i))      alignment="predictive" (local-p)
         α_ij = softmax_j(e_ij)                  over the j with |j - p_i| ≤ D
-        α_ij = softmax_j(e_ij) exp(-(j - p_i)² / 2σ²),   σ = D/2, for "predictive"
+        α_ij = softmax_j(e_ij) exp(-(j - p_i)² / 2σ²),   σ = D/2   for "predictive"
         c_i  = Σ_j α_ij h_j
 
     Symbols: s decoder state (the query), h_j encoder state (key and value), e_ij the

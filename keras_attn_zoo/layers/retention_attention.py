@@ -29,7 +29,7 @@ class RetentionAttention(MatrixStateAttention):
     must be cheap: its state is a matrix for each head. It knows relative positions,
     so the model needs no position encodings.
 
-        α_ij^n = (R_i q_i)ᵀ (R_j k_j) / √d_k · γ_n^|i-j|,   γ_n = 1 - 2^(-5-n)
+        α_ij^n = (R_i q_i)ᵀ (R_j k_j) / √d_k · γ_n^{|i-j|},   γ_n = 1 - 2^{-5-n}
         c_i = O (swish(W_g x_i) ⊙ [norm(Σ_j α_ij^n v_j)]) + b
 
         S_i = γ_n S_{i-1} + (R_i k_i) v_iᵀ / √d_k                                   in steps

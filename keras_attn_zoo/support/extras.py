@@ -16,12 +16,13 @@ TRANSLATE = {
 }
 # What that extra has besides, which some recipes need.
 _OF_RECIPES = {"sacremoses": "sacremoses", "scipy": "scipy", "psutil": "psutil"}
-# Those of the extras `corpora`, `tasks`, `aligners`, `tensorboard` and `onnx`.
+# Those of the extras `corpora`, `tasks`, `aligners`, `tensorboard`, `onnx` and `docs`.
 CORPORA = {"mtdata": "mtdata", "huggingface_hub": "huggingface_hub", "pyarrow": "pyarrow"}
 TASKS = {"rouge_score": "rouge-score", "nltk": "nltk"}
 ALIGNERS = {"systran_align": "systran-align", "eflomal": "eflomal"}
 TENSORBOARD = {"tensorboard": "tensorboard"}
 ONNX = {"onnx": "onnx", "onnxruntime": "onnxruntime", "onnxscript": "onnxscript", "sentencepiece": "sentencepiece"}
+DOCS = {"sphinx": "sphinx", "myst_parser": "myst-parser", "furo": "furo"}
 EXTRAS = {
     "translate": {**TRANSLATE, **_OF_RECIPES},
     "corpora": CORPORA,
@@ -29,6 +30,7 @@ EXTRAS = {
     "aligners": ALIGNERS,
     "tensorboard": TENSORBOARD,
     "onnx": ONNX,
+    "docs": DOCS,
 }
 
 

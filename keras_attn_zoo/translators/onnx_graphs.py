@@ -13,7 +13,7 @@ import contextlib
 import dataclasses
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from keras_attn_zoo.translators.search import suppressed_logits
 
 # Two sizes of a search, by which the axes of its tensors are told apart.
 _SIZES = {"batch": (2, 3), "source": (4, 5), "past": (6, 7)}
+# The sizes of an example; a number of positions, or of anything else, is open if the example has at least 2.
+_EXAMPLES: dict[int | str, int] = {"batch": 2, "beams": 3, "source": 5, "rows": 7, "past": 4, "target": 6}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +67,7 @@ class SearchPrograms:
 
     Attributes:
         memory, state: the leaves that the step takes; the encoder returns them in this order.
+        trees: constants, memory and state of an example of two sentences.
 
     Raises:
         UserError: lengths below 8; a tensor whose size depends otherwise on those of sentences.
@@ -79,8 +82,8 @@ class SearchPrograms:
         self._leaves = list(self._read_leaves())
         self.memory = [leaf for leaf in self._leaves if leaf.role in ("sentence", "hypothesis")]
         self.state = [leaf for leaf in self._leaves if leaf.role == "state"]
-        self._trees = self._start(_ones(2, 5), _ones(2, 5, dtype="bool"), lengths[1])
-        values = zip(self._leaves, tree.flatten(self._trees), strict=True)
+        self.trees = self._start(_ones(2, 5), _ones(2, 5, dtype="bool"), lengths[1])
+        values = zip(self._leaves, tree.flatten(self.trees), strict=True)
         self._constants = [value for leaf, value in values if leaf.role == "constant"]
 
     def _start(self, token_ids, mask, length):
@@ -130,6 +133,19 @@ class SearchPrograms:
             log-probabilities `(batch, beams, vocabulary)`, attention `(batch, beams, heads, source)`, the next state.
         """
         batch, beams = token_ids.shape
+        trees = self.unpacked(parents, memory, state)
+        logits, scores, new = self.body.search_step(token_ids.reshape(-1), *trees)
+        logits = suppressed_logits(self.body, logits, self.renormalize)
+        log_probs = ops.log_softmax(ops.cast(logits, "float32")) if self.renormalize else logits
+        return [
+            log_probs.reshape(batch, beams, log_probs.shape[-1]),
+            ops.cast(scores, "float32").reshape(batch, beams, *scores.shape[1:]),
+            *tree.flatten(new),
+        ]
+
+    def unpacked(self, parents: Any, memory: list[Any], state: list[Any]) -> tuple[Any, Any, Any]:
+        """Return memory, state and constants as `search_step` takes them, from the tensors that `step` takes."""
+        batch, beams = parents.shape
         given = {leaf.name: x for leaf, x in zip((*self.memory, *self.state), (*memory, *state), strict=True)}
         room = [given[leaf.name].shape[axis] + 1 for leaf in self.state for axis in leaf.grown()]
         constants = iter(self._constants)
@@ -149,37 +165,33 @@ class SearchPrograms:
                 for axis in leaf.grown():
                     x = ops.pad(x, [(0, int(axis == i)) for i in range(len(x.shape))])
             leaves.append(x)
-        constants_tree, memory_tree, state_tree = tree.pack_sequence_as(self._trees, leaves)
-        logits, scores, new = self.body.search_step(token_ids.reshape(-1), memory_tree, state_tree, constants_tree)
-        logits = suppressed_logits(self.body, logits, self.renormalize)
-        log_probs = ops.log_softmax(ops.cast(logits, "float32")) if self.renormalize else logits
-        return [
-            log_probs.reshape(batch, beams, log_probs.shape[-1]),
-            ops.cast(scores, "float32").reshape(batch, beams, *scores.shape[1:]),
-            *tree.flatten(new),
-        ]
+        constants_tree, memory_tree, state_tree = tree.pack_sequence_as(self.trees, leaves)
+        return memory_tree, state_tree, constants_tree
 
     def write(self, encoder: Path, step: Path) -> None:
         """Write both programs as ONNX."""
+        memory, state, names = self.examples()
+        sources = [self.example(("batch", "source"), dtype) for dtype in ("int32", "bool")]
+        # Of one tensor given twice, PyTorch would make one input.
+        hypotheses = [self.example(("batch", "beams"), "int32") for _ in range(2)]
+        write_program(self.encode, encoder, sources, ["encoder_token_ids", "encoder_padding_mask"], names)
+        outputs = ["log_probs", "attention", *(next_name(leaf) for leaf in self.state)]
+        write_program(self.step, step, [*hypotheses, memory, state], ["token_ids", "parents", *names], outputs)
+
+    def examples(self) -> tuple[list[Any], list[Any], list[str]]:
+        """Return examples of memory and state, for `write_program`, and the names of all."""
+        memory, state = (
+            [self.example(leaf.shape(), leaf.dtype) for leaf in part] for part in (self.memory, self.state)
+        )
+        return memory, state, [leaf.name for leaf in (*self.memory, *self.state)]
+
+    def example(self, axes: Sequence[int | str], dtype: str | None) -> tuple[Any, dict[int, Any]]:
+        """Return a tensor of ones, and which of its axes are open."""
         from torch.export import Dim
 
-        # A number of positions, or of anything else, is open if the example has at least 2.
-        sizes = {"batch": 2, "beams": 3, "source": 5, "rows": 7, "past": 4}
-        most = {"source": self.lengths[0], "past": self.lengths[1] - 1}
-        open_axes = {name: Dim(name, max=most.get(name)) for name in sizes}
-
-        def example(axes, dtype):
-            dims = {i: open_axes[axis] for i, axis in enumerate(axes) if isinstance(axis, str)}
-            return _ones(*(sizes.get(axis, axis) for axis in axes), dtype=dtype), dims
-
-        memory, state = ([example(leaf.shape(), leaf.dtype) for leaf in part] for part in (self.memory, self.state))
-        names = [leaf.name for leaf in (*self.memory, *self.state)]
-        sources = [example(("batch", "source"), dtype) for dtype in ("int32", "bool")]
-        # Of one tensor given twice, PyTorch would make one input.
-        hypotheses = [example(("batch", "beams"), "int32") for _ in range(2)]
-        _write(self.encode, encoder, sources, ["encoder_token_ids", "encoder_padding_mask"], names)
-        outputs = ["log_probs", "attention", *(next_name(leaf) for leaf in self.state)]
-        _write(self.step, step, [*hypotheses, memory, state], ["token_ids", "parents", *names], outputs)
+        most = {"source": self.lengths[0], "past": self.lengths[1] - 1, "target": self.lengths[1]}
+        dims = {i: Dim(axis, max=most.get(axis)) for i, axis in enumerate(axes) if isinstance(axis, str)}
+        return _ones(*(_EXAMPLES.get(axis, axis) for axis in axes), dtype=dtype), dims
 
 
 def next_name(leaf: Leaf) -> str:
@@ -191,7 +203,9 @@ def _ones(*sizes, dtype="int32"):
     return ops.ones(sizes, dtype=dtype)
 
 
-def _write(function, path, examples, inputs, outputs):
+def write_program(
+    function: Callable, path: Path, examples: Sequence[Any], inputs: Sequence[str], outputs: Sequence[str]
+) -> None:
     """Write a function as ONNX, given pairs of a tensor and its open axes, or lists of such."""
     import torch
 

@@ -4,8 +4,9 @@ import base64
 import hashlib
 import logging
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
+from typing import Any
 
 from keras_attn_zoo.support.escapes import in_html, is_printable
 from keras_attn_zoo.support.files import PathLike, shown, write_text
@@ -13,7 +14,21 @@ from keras_attn_zoo.viewing.page_packing import pack
 from keras_attn_zoo.viewing.page_records import Result, Sentence, System
 
 # In the order in which they build upon each other.
-_SCRIPTS = ("data.js", "views.js", "ribbons.js", "matrix.js", "panel.js", "search.js", "page.js")
+_SCRIPTS = (
+    "data.js",
+    "shared.js",
+    "views.js",
+    "ribbons.js",
+    "matrix.js",
+    "panel.js",
+    "search.js",
+    "live_page.js",
+    "page.js",
+)
+# What translates in a browser, apart from the page.
+_WORKER = ("shared.js", "live_text.js", "live_search.js", "live_model.js", "live_worker.js")
+# What a policy says of programs that translate. SentencePiece's, as Emscripten builds it, makes functions of text.
+_PROGRAMS = " 'self' 'wasm-unsafe-eval' 'unsafe-eval'"
 _HEIGHT = 720
 # Characters of a sentence in the title.
 _TITLE = 60
@@ -43,36 +58,47 @@ class Page:
     ) -> None:
         self.systems, self.sentences, self.results = list(systems), list(sentences), list(results)
 
-    def html(self, live: bool = False) -> str:
-        """Return the page; a live one takes more sentences, from the server that serves it."""
+    def html(self, live: bool | Mapping[str, Any] = False) -> str:
+        """Return the page; a live one takes more sentences.
+
+        Args:
+            live: whether the server that serves it translates them; or, if the browser does, what it needs for that, as
+                `write_live_folder` makes it.
+        """
         parts = {
             "TITLE": in_html(self._title()),
             "POLICY": self.policy(live),
-            "STYLE": _asset("style.css"),
-            "SCRIPT": _script(),
-            "LIVE": "live" if live else "saved",
-            "DATA": pack(self.systems, self.sentences, self.results),
+            "STYLE": _style(),
+            "SCRIPT": _script(_SCRIPTS),
+            "LIVE": "saved" if not live else "live" if live is True else "browser",
+            "DATA": pack(self.systems, self.sentences, self.results, {} if isinstance(live, bool) else {"live": live}),
         }
-        before, *rest = _asset("page.html").split("@@")
+        before, *rest = asset("page.html").split("@@")
         # Odd parts are names.
         return before + "".join(parts[part] if i % 2 == 0 else part for i, part in enumerate(rest))
 
-    def policy(self, live: bool = False) -> str:
-        """Return the content security policy of `html`: only the style and the script on the page count."""
+    def policy(self, live: bool | Mapping[str, Any] = False) -> str:
+        """Return the content security policy of `html`: only the style and the script on the page count.
+
+        Where the browser translates, programs of the page's own origin count too, and the worker that runs them, which
+        has the same policy: nothing can be sent elsewhere.
+        """
+        in_browser = bool(live) and live is not True
         policy = [
             "default-src 'none'",
-            f"script-src '{_hash(_script())}'",
-            f"style-src '{_hash(_asset('style.css'))}'",
+            f"script-src '{_hash(_script(_SCRIPTS))}'{_PROGRAMS if in_browser else ''}",
+            f"style-src '{_hash(_style())}'",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
             *(["connect-src 'self'"] if live else []),
+            *(["worker-src 'self' blob:"] if in_browser else []),
         ]
         return "; ".join(policy)
 
     def _title(self):
         """The systems and the first sentence, by which a tab of the browser is found again."""
-        title = ", ".join(system.name for system in self.systems)
+        title = ", ".join(system.name for system in self.systems) or "Attention"
         if self.sentences:
             title += f": {textwrap.shorten(self.sentences[0].text, _TITLE, placeholder=' …')}"
         # Such as a lone surrogate, which no file can hold.
@@ -103,12 +129,22 @@ class Page:
         )
 
 
-def _asset(name):
+def asset(name: str) -> str:
+    """Return a file that a page is made of, such as "theme.css"."""
     return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _script():
-    script = "\n".join(map(_asset, _SCRIPTS))
+def _style():
+    return asset("theme.css") + asset("style.css")
+
+
+def worker() -> str:
+    """Return the script of the worker that translates in a browser."""
+    return _script(_WORKER)
+
+
+def _script(names):
+    script = "\n".join(map(asset, names))
     return f'"use strict";\n(() => {{\n{script}\n}})();'
 
 

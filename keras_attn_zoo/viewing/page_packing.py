@@ -3,7 +3,7 @@
 import base64
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,16 +54,21 @@ class Matrices:
         return np.round(counts).astype("u1").tobytes()
 
 
-def pack(systems: Sequence[System], sentences: Sequence[Sentence], results: Sequence[Sequence[Result]]) -> str:
+def pack(
+    systems: Sequence[System],
+    sentences: Sequence[Sentence],
+    results: Sequence[Sequence[Result]],
+    more: Mapping[str, Any] | None = None,
+) -> str:
     """Return a page's data as JSON that may stand inside a `script` element.
 
     It holds one string, "packed": in base85, deflated, the length of more JSON in four bytes, that JSON, and the
-    weights that it points to. The arguments are those of `Page`.
+    weights that it points to; and `more`, as it is. The other arguments are those of `Page`.
     """
     matrices = Matrices()
     data = {
         "places": PLACES,
-        "systems": [_system(system, _error_rates(i, sentences, results)) for i, system in enumerate(systems)],
+        "systems": [system_record(system, _error_rates(i, sentences, results)) for i, system in enumerate(systems)],
         "sentences": [_sentence(matrices, *both) for both in zip(sentences, results, strict=True)],
     }
     for scale in SCALES:
@@ -71,7 +76,7 @@ def pack(systems: Sequence[System], sentences: Sequence[Sentence], results: Sequ
         packed = base64.b85encode(_deflated(len(text).to_bytes(4, "little") + text, matrices.quantized(*scale)))
         if len(packed) <= MOST:
             break
-    return safe_json({"packed": packed.translate(_HARMLESS).decode("ascii")})
+    return safe_json({"packed": packed.translate(_HARMLESS).decode("ascii"), **(more or {})})
 
 
 def _deflated(text, weights):
@@ -95,7 +100,8 @@ def safe_json(value: Any) -> str:
     return "".join(c if not "\ud800" <= c <= "\udfff" else f"\\u{ord(c):04x}" for c in text)
 
 
-def _system(system, rates):
+def system_record(system: System, rates: Sequence[float] = ()) -> dict[str, Any]:
+    """Return what the page's data says of a system, with the alignment error rates of its layers, if there are any."""
     best, by = system.shown, "model"
     if rates:
         best, by = min(range(len(rates)), key=rates.__getitem__), "aer"

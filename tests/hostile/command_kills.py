@@ -179,7 +179,12 @@ def _call(program, arguments):
     numbers = {name: int(value) for name, _, value in (one.partition("=") for one in (*SIZES, *STEPS))}
     demo.SETTINGS = {"model_type": "word", "vocabulary_size": None, "max_tokens": 12, "warmup_steps": 1, **numbers}
     demo.translate = lambda path, precision: None
-    return cli.main(list(arguments))
+    if arguments[0] != "site":
+        return cli.main(list(arguments))
+    from tests.site.small_site import small_parts
+
+    with small_parts(Path("docs").resolve()):
+        return cli.main(list(arguments))
 
 
 def is_whole(name, content):

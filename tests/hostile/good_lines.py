@@ -31,6 +31,7 @@ COMMANDS = {
     ("presets",): [["presets"]],
     ("presets", "verify-remote"): [["presets", "verify-remote"]],
     ("presets", "publish"): [["presets", "publish", "run", "hf://user"]],
+    ("site",): [["site", "new"]],
     ("corpora",): [["corpora"], ["corpora", "multi30k-de-en"]],
     ("systems",): [["systems", "--vocabulary-size", "100"]],
     ("train",): [TRAIN, TRUECASED, SAMPLED, FROM, GUIDED],

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
 import threading
 import zipfile
@@ -170,6 +171,14 @@ def put_by_hand(work):
     folder.mkdir(parents=True)
     for side, language in enumerate(SIDES):
         (folder / f"all.{language}").write_bytes(lines("train", side))
+
+
+def prepare_site(work):
+    """Put the published preset into the cache, and small documentation beside what is written."""
+    from tests.site.small_site import write_docs
+
+    shutil.copytree(work / "run" / "best", work / "home" / ".cache" / "keras-attn-zoo" / "presets" / PRESET)
+    write_docs(work / "docs")
 
 
 def write_card(work):

@@ -3,7 +3,7 @@
 import dataclasses
 
 from tests.hostile.good_lines import COMMANDS, CORPUS, SAMPLED, SMALL
-from tests.hostile.kill_server import BY_HAND, HUB, MTDATA, PRESET, put_by_hand, write_card
+from tests.hostile.kill_server import BY_HAND, HUB, MTDATA, PRESET, prepare_site, put_by_hand, write_card
 
 SIZES = ("embedding_dim=8", "hidden_dim=8")
 STEPS = ("sentences_per_batch=32", "bucket_count=1", "epochs=1", "validations_per_epoch=1", "beams=1")
@@ -89,6 +89,7 @@ def command_lines():
         _zoo("demo", "--out", "new"),
         _zoo("presets", "--download", PRESET),
         _zoo("presets", "publish", "run", "hf://user"),
+        _zoo("site", "new", prepare=prepare_site),
         _zoo("presets", "publish", "run", "hf://user", kind="with a card", prepare=write_card),
         _zoo("corpora", "--download", HUB, kind="hub"),
         _zoo("corpora", "--download", MTDATA, kind="mtdata"),

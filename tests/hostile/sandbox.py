@@ -211,6 +211,7 @@ def call(case):
     from keras_attn_zoo.cli.recipe import run_recipe
     from keras_attn_zoo.presets import hub_presets, preset_site
     from keras_attn_zoo.runs import training
+    from keras_attn_zoo.site import site_builder
 
     # Nothing that is refused before it is built needs to be built, nor uploaded; nor is the public site asked.
     # Presets translate before the demonstration trains: what they take has cases of its own.
@@ -219,6 +220,7 @@ def call(case):
         replaced(training, "build_from", _reached),
         replaced(hub_presets, "upload", _reached),
         replaced(preset_site, "verify_preset", _reached),
+        replaced(site_builder, "write_presets", _reached),
         replaced(demo, "translate", lambda path, precision: None),
         replaced(demo, "CORPUS", {"train": 48, "valid": 8, "test": 6, "max_words": 6, "words_per_kind": 1}),
         replaced(demo, "SETTINGS", {**demo.SETTINGS, "vocabulary_size": 200, "warmup_steps": 1}),

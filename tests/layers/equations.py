@@ -26,6 +26,7 @@ class Reference:
         without_gradient: weights that shift all energies of a row alike, which softmax does not see.
         arguments: of the layer under test, where its defaults would not show at these sizes.
         picture: what makes the mechanism visible in the pictures of all layers: arguments, and weights by name.
+        playground: values of arguments that readers of the site's gallery choose from, besides those of `picture`.
         variants: the same with other arguments, by a name: what is theirs alone; and the normaliser, the places.
     """
 
@@ -42,6 +43,7 @@ class Reference:
     without_gradient: tuple = ()
     arguments: dict = dataclasses.field(default_factory=dict)
     picture: tuple = ({}, {})
+    playground: dict = dataclasses.field(default_factory=dict)
     variants: dict = dataclasses.field(default_factory=dict)
 
 

@@ -6,9 +6,15 @@ from keras_attn_zoo.kernels.forms import operation
 from keras_attn_zoo.support.types import Tensor
 
 
+@operation
+def along_last(values: Tensor, places: Tensor) -> Tensor:
+    """Return the values `(..., size)` at places `(..., count)` of the last axis."""
+    return ops.take_along_axis(values, places, axis=-1)
+
+
 def of_labels(values: Tensor, labels: Tensor) -> Tensor:
     """Return the values `(..., vocabulary)` of the labels `(...)`."""
-    return ops.squeeze(ops.take_along_axis(values, labels[..., None], axis=-1), axis=-1)
+    return ops.squeeze(along_last(values, labels[..., None]), axis=-1)
 
 
 def is_largest(logits: Tensor, gold: Tensor) -> Tensor:

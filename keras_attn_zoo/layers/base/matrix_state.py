@@ -44,7 +44,7 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
     # What a mechanism defines.
 
     @property
-    def columns(self) -> int:
+    def state_columns(self) -> int:
         """How many columns the matrix has: as many as a value that is written."""
         return self.value_dim
 
@@ -140,7 +140,7 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
 
     def nothing_seen(self, batch_size: int, max_length: int) -> TensorTree:
         """Return an empty matrix."""
-        return {"matrix": ops.zeros((batch_size, self.num_heads, self.key_dim, self.columns), dtype="float32")}
+        return {"matrix": ops.zeros((batch_size, self.num_heads, self.key_dim, self.state_columns), dtype="float32")}
 
     def see(self, query: Tensor, seen: TensorTree, index: int | Tensor) -> TensorTree:
         """Write one position to the matrix."""

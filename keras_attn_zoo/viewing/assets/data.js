@@ -39,16 +39,18 @@ function fromBase85(text) {
 
 // JSON and the weights that it points to; see packing.py.
 async function unpack({ packed }) {
-  const stream = new Blob([fromBase85(packed)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const bytes = await inflate(fromBase85(packed));
   const end = 4 + new DataView(bytes.buffer).getUint32(0, true);
   const data = JSON.parse(new TextDecoder().decode(bytes.subarray(4, end)));
-  const [step, knee] = data.scale;
-  const values = Float32Array.from({ length: 256 }, (_, byte) => {
+  return { data, weights: { bytes: bytes.subarray(end), values: byteValues(...data.scale) } };
+}
+
+// The weight of each byte; see `page_packing.SCALES`.
+function byteValues(step, knee) {
+  return Float32Array.from({ length: 256 }, (_, byte) => {
     const share = step * byte;
     return share < 2 * knee ? (share * share) / (4 * knee) : share - knee;
   });
-  return { data, weights: { bytes: bytes.subarray(end), values } };
 }
 
 // What the page holds: systems, and sentences that know their weights.

@@ -7,6 +7,7 @@ const KEYS = [
 ];
 
 class Page {
+  // "live": a function that makes what translates sentences that are typed in, or null; see live_page.js.
   constructor(store, live) {
     this.store = store;
     this.index = 0;
@@ -19,13 +20,10 @@ class Page {
     this.toolbar = make("div", { class: "toolbar" });
     this.source = make("p", { class: "source", dir: "auto" });
     this.element = document.getElementById("page");
-    this.live = live ? this.liveForm() : null;
-    this.element.replaceChildren(...[this.head(), this.live, this.toolbar, this.source, this.panelBox, this.search.element].filter(Boolean));
+    this.form = live ? this.liveForm(live) : null;
+    this.element.replaceChildren(...[this.head(), this.form, this.toolbar, this.source, this.panelBox, this.search.element].filter(Boolean));
     this.readColours();
-    const system = store.systems[0];
-    if (store.systems.length > 1) store.systems.slice(0, 3).forEach((_, i) => this.addPanel({ system: i }));
-    else if (system.places.posterior) ["prior", "posterior"].forEach((place) => this.addPanel({ place }));
-    else this.addPanel({});
+    this.showSystems();
     this.listen();
     this.showSentence(0);
   }
@@ -39,12 +37,35 @@ class Page {
     return make("header", { class: "head" }, make("h1", {}, "Attention"), help, this.themeButton);
   }
 
-  liveForm() {
+  // Begin with a panel for each system, up to three.
+  showSystems() {
+    const { systems } = this.store;
+    this.panelBox.replaceChildren();
+    this.panels = [];
+    this.active = null;
+    if (systems.length > 1) systems.slice(0, 3).forEach((_, i) => this.addPanel({ system: i }));
+    else if (systems[0]?.places.posterior) ["prior", "posterior"].forEach((place) => this.addPanel({ place }));
+    else if (systems.length) this.addPanel({});
+  }
+
+  // Show one more sentence, alone if it is of other systems than those before.
+  take(found, given) {
+    const names = ({ systems }) => systems.map(({ name }) => name).join();
+    if (names(found.data) === names(this.store)) return this.showSentence(this.store.add(found), given);
+    this.store = new Store(found);
+    this.search.system = 0;
+    this.showSystems();
+    return this.showSentence(0, given);
+  }
+
+  liveForm(live) {
     const text = make("textarea", { rows: "2", "aria-label": "Sentence", placeholder: "A sentence to translate", required: true, name: "sentence", dir: "auto" });
     const target = make("textarea", { rows: "2", "aria-label": "A translation of your own", placeholder: "A translation of your own, if you like: it is forced and aligned", name: "target", dir: "auto" });
     const button = make("button", { type: "submit" }, "Translate");
     const message = make("p", { class: "message", role: "status", "aria-live": "polite" });
-    const form = make("form", { class: "live" }, text, target, button, message);
+    this.live = live((said) => { message.textContent = said; });
+    const stop = make("button", { type: "button", class: "stop", hidden: true, onclick: () => this.live.stop() }, "Stop");
+    const form = make("form", { class: "live" }, this.live.choice, text, target, make("span", { class: "buttons" }, button, stop), message);
     for (const area of [text, target]) {
       area.addEventListener("keydown", (event) => {
         if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); form.requestSubmit(); }
@@ -52,22 +73,20 @@ class Page {
     }
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
+      if (button.disabled) return;
       button.disabled = true;
+      stop.hidden = !this.live.stop;
       message.textContent = "Translating …";
+      const given = target.value.trim() !== "";
       try {
-        const answer = await fetch("explore", {
-          method: "POST", headers: { "Content-Type": "application/json" },
-          body: JSON.stringify({ sentence: text.value, target: target.value.trim() ? target.value : null }),
-        });
-        const data = await answer.json();
-        if (!answer.ok) throw new Error(data.error);
-        const at = this.store.add(await unpack(data));
+        const found = await this.live.examine(text.value, given ? target.value : null);
         message.textContent = "";
-        this.showSentence(at, target.value.trim() !== "");
+        this.take(found, given);
       } catch (error) {
-        message.textContent = error instanceof TypeError ? "The server does not answer: is it still running?" : error.message;
+        message.textContent = error.message;
       }
       button.disabled = false;
+      stop.hidden = true;
     });
     return form;
   }
@@ -213,8 +232,10 @@ async function start() {
     element.textContent = "This browser is too old for this page, which needs one from 2023 or later.";
     return;
   }
-  const store = new Store(await unpack(JSON.parse(document.getElementById("data").textContent)));
-  window.explorer = new Page(store, document.body.dataset.mode === "live");
+  const given = JSON.parse(document.getElementById("data").textContent);
+  const { mode } = document.body.dataset;
+  const live = { live: () => new Server(), browser: (say) => new BrowserModels(given.live, say) }[mode] ?? null;
+  window.explorer = new Page(new Store(await unpack(given)), live);
   document.documentElement.dataset.ready = "yes";
 }
 

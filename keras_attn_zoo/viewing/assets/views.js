@@ -1,6 +1,5 @@
 // A view: what a panel shows of a sentence. Its rows attend to its columns.
 
-const END = "</s>";
 const START = "<s>";
 
 // One side of an attention, as subwords and as words. "kind" says whose tokens they are: panels with the same
@@ -44,22 +43,6 @@ function ancestry(steps, step, candidate) {
 function ownLogProb(steps, step, candidate) {
   const before = step ? steps[step - 1].logProbs[steps[step].parents[candidate]] : 0;
   return steps[step].logProbs[candidate] - before;
-}
-
-// The words of a text, and the word in which each of its tokens begins: a space belongs to the word behind it, and
-// marks at the end of a word are a word of their own, as in `split_words` and `group_pieces`.
-function groupTokens(tokens) {
-  const texts = tokens.map((token) => (token === END ? "" : token.replaceAll("▁", " ")));
-  const words = texts.join("").replace(/([,.;:?!]+)(?=\s|$)/g, " $1").split(/\s+/).filter(Boolean);
-  if (!words.length && tokens.some((token) => token !== END)) words.push("");
-  const letters = words.flatMap((word, at) => new Array(word.length).fill(at));
-  let read = 0;
-  const groups = texts.map((text, at) => {
-    const first = tokens[at] === END ? words.length : letters[read] ?? words.length - 1;
-    read += text.replace(/\s/g, "").length;
-    return first;
-  });
-  return { words, groups };
 }
 
 // A hypothesis of the search as a path, with the attention that chose its tokens.

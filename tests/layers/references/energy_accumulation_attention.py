@@ -13,4 +13,8 @@ def energy_accumulation(weights, query, key, value, mask, real, mixing=0.5, wind
     return dot_product(weights, query, key, value, mask, real, after=after)
 
 
-REFERENCES = {"energy_accumulation": HEADED(energy_accumulation, picture=({"window": 1}, {}))}
+REFERENCES = {
+    "energy_accumulation": HEADED(
+        energy_accumulation, picture=({"window": 1}, {}), playground={"mixing": (0.25, 0.75), "window": (0, 2)}
+    )
+}

@@ -8,4 +8,4 @@ def gaussian(weights, i, j, n):
     return np.log(np.exp(-((j - centre) ** 2) / 2) / np.sqrt(2 * np.pi))
 
 
-REFERENCES = {"gaussian": HEADED(by_position(gaussian))}
+REFERENCES = {"gaussian": HEADED(by_position(gaussian), playground={"sigma": (0.5, 2.0), "offsets": ((0,), (-2,))})}

@@ -31,6 +31,7 @@ REFERENCES = {
         functools.partial(local, alignment="monotonic", window=1),
         arguments={"window": 1},
         picture=({"window": 1}, {}),
+        playground={"window": (2, 3)},
     ),
     "local_p": Reference(
         functools.partial(local, alignment="predictive", window=2),
@@ -40,5 +41,6 @@ REFERENCES = {
             {"window": 2},
             {"position_kernel": np.eye(16), "position_vector": np.pad(MOVING_ON, (5, 6))[:, None]},
         ),
+        playground={"window": (1, 4)},
     ),
 }

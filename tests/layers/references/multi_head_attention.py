@@ -28,4 +28,8 @@ VARIANTS = {
     },
     "alibi": {"attend": ALIBI, "arguments": {"positions": "alibi"}, "places": ("cross",)},
 }
-REFERENCES = {"multi_head": HEADED(dot_product, without_gradient=("key/bias",), variants=VARIANTS)}
+REFERENCES = {
+    "multi_head": HEADED(
+        dot_product, without_gradient=("key/bias",), variants=VARIANTS, playground={"positions": ("alibi",)}
+    )
+}

@@ -15,5 +15,6 @@ REFERENCES = {
         without_gradient=("key/bias",),
         arguments=NEARBY,
         picture=(NEARBY, {"query/kernel": 0.0}),
+        playground={"window": (1, 3), "sinks": (0, 2)},
     )
 }

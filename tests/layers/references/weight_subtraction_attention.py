@@ -14,6 +14,9 @@ def weight_subtraction(weights, *inputs):
 
 REFERENCES = {
     "weight_subtraction": HEADED(
-        weight_subtraction, without_gradient=("key/bias",), picture=({"subtraction": 10.0}, {})
+        weight_subtraction,
+        without_gradient=("key/bias",),
+        picture=({"subtraction": 10.0}, {}),
+        playground={"subtraction": (0.5, 3.0, 30.0)},
     )
 }

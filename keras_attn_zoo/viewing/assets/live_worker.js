@@ -1,0 +1,142 @@
+// The worker: it loads models and translates, so that the page stays responsive, and says nothing to anyone else.
+
+const models = new Map();
+let base = null;
+let libraries = null;
+let stopped = false;
+
+class Stopped extends Error {}
+
+// Fetch a file as it was published; "report" gets the bytes so far.
+async function fetchFile({ path, size, sha256 }, report = () => {}) {
+  let answer;
+  try {
+    answer = await fetch(new URL(path, base));
+  } catch {
+    throw new Error(`${path} cannot be loaded: is there a network?`);
+  }
+  if (!answer.ok) throw new Error(`${path} cannot be loaded: the server says ${answer.status}.`);
+  const bytes = new Uint8Array(size);
+  const reader = answer.body.getReader();
+  let read = 0;
+  const damaged = (what) => new Error(`${path} is damaged: ${what}. Reload the page; if it stays so, the site is to be built again.`);
+  for (;;) {
+    let chunk;
+    try {
+      chunk = await reader.read();
+    } catch {
+      throw new Error(`${path} cannot be loaded: the connection ended early.`);
+    }
+    if (chunk.done) break;
+    if (read + chunk.value.length > size) throw damaged(`it has more than ${size} bytes`);
+    bytes.set(chunk.value, read);
+    read += chunk.value.length;
+    report(read);
+  }
+  if (read < size) throw damaged(`it has ${read} of ${size} bytes`);
+  // A page without encryption cannot compute it; there, the size has to do.
+  if (globalThis.crypto.subtle) {
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+    if ([...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("") !== sha256) throw damaged("its checksum is another one");
+  }
+  return bytes;
+}
+
+// onnxruntime and SentencePiece. The latter is written for Node, whose `require` gives it the file of a model.
+async function loadLibraries({ onnxruntime, wasm, sentencepiece }) {
+  // What is run is checked before; the browser has it then.
+  for (const script of [onnxruntime, sentencepiece]) await fetchFile(script);
+  const ort = await import(new URL(onnxruntime.path, base).href);
+  ort.env.wasm.wasmBinary = await inflate(await fetchFile(wasm, (bytes) => postMessage({ loading: "onnxruntime", bytes, size: wasm.size })));
+  ort.env.wasm.numThreads = globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
+  ort.env.logLevel = "error";
+  let model = null;
+  globalThis.exports = {};
+  globalThis.require = () => ({ readFileSync: () => model });
+  globalThis.__filename = "";
+  // What it says where it is.
+  globalThis.document = { currentScript: { src: base } };
+  importScripts(new URL(sentencepiece.path, base).href);
+  const { SentencePieceProcessor } = globalThis.exports;
+  const subwords = async (bytes, truecaser) => {
+    const processor = new SentencePieceProcessor();
+    model = bytes;
+    await processor.load("");
+    return new LiveSubwords(processor, bytes, truecaser);
+  };
+  return { ort, subwords };
+}
+
+async function loadModel({ name, files }) {
+  const total = Object.values(files).reduce((sum, { size }) => sum + size, 0);
+  let before = 0;
+  const found = {};
+  for (const [part, file] of Object.entries(files)) {
+    found[part] = await fetchFile(file, (bytes) => postMessage({ loading: name, bytes: before + bytes, size: total }));
+    before += file.size;
+  }
+  const programs = ["encoder", "step", "follow", "attention"].filter((part) => part in found);
+  for (const part of ["description", ...programs]) found[part] = await inflate(found[part]);
+  const text = (bytes) => new TextDecoder().decode(bytes);
+  const description = JSON.parse(text(found.description));
+  // To prepare what runs once for a sentence takes longer than it saves.
+  const often = ["step", ...(description.follow.by === "token" ? ["follow"] : [])];
+  const externalData = [{ path: description.weights, data: found.weights }];
+  const sessions = {};
+  for (const part of programs) {
+    const graphOptimizationLevel = often.includes(part) ? "all" : "disabled";
+    sessions[part] = await libraries.ort.InferenceSession.create(found[part], { executionProviders: ["wasm"], externalData, graphOptimizationLevel });
+  }
+  // Both sides may have the same one.
+  const side = (one) => libraries.subwords(found[one] ?? found.source, found[`${one}_truecaser`] ? new Truecaser(text(found[`${one}_truecaser`])) : null);
+  return new LiveModel(name, description, sessions, await side("source"), await side("target"), libraries.ort);
+}
+
+// Let messages in, among them one that stops.
+function pause() {
+  return new Promise((resolve, reject) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      if (stopped) reject(new Stopped());
+      else resolve();
+    };
+    port2.postMessage(null);
+  });
+}
+
+const requests = {
+  async load({ model, libraries: given }) {
+    if (!models.has(model.name)) {
+      libraries ??= await loadLibraries(given);
+      models.set(model.name, await loadModel(model));
+    }
+  },
+
+  async examine({ sentence, target, names }) {
+    const weights = new LiveWeights();
+    const results = [];
+    let words = [];
+    for (const name of names) {
+      const found = await models.get(name).examine(sentence, target, weights, pause);
+      ({ words } = found);
+      results.push(found.result);
+    }
+    return { text: normalise(sentence), words, gold: null, results, bytes: weights.bytes() };
+  },
+};
+
+let last = Promise.resolve();
+onmessage = ({ data }) => {
+  if (data.base) { ({ base } = data); return; }
+  if (data.stop) { stopped = true; return; }
+  if (data.kind === "examine") stopped = false;
+  // One after the other.
+  last = last.then(async () => {
+    try {
+      postMessage({ id: data.id, found: await requests[data.kind](data) });
+    } catch (error) {
+      postMessage({ id: data.id, stopped: error instanceof Stopped, error: error.message });
+    }
+  });
+};

@@ -1,0 +1,122 @@
+"""The site as a folder: whole, with links that lead somewhere, refused where it would cost someone something."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from keras_attn_zoo.cli import main
+from keras_attn_zoo.site import site_builder
+from keras_attn_zoo.site.site_builder import build_site
+from keras_attn_zoo.site.site_checks import site_faults
+from keras_attn_zoo.support.errors import UserError
+from tests.presets.preset_server import files_of
+from tests.site.small_site import NAMES, few_presets
+
+pytestmark = pytest.mark.one_backend
+
+
+def test_a_site_has_all_parts_and_no_fault(built):
+    names = {path.name for path in built.iterdir()}
+    assert names == {"index.html", "assets", "gallery", "guide", "live", "presets", "site.json", ".nojekyll"}
+    assert site_faults(built) == []
+    manifest = json.loads((built / "site.json").read_text("utf-8"))["files"]
+    assert manifest == {name: len(data) for name, data in files_of(built).items() if name != "site.json"}
+
+
+def test_presets_are_verified_on_the_built_site(built, address, tmp_path, capsys):
+    with few_presets(tmp_path):
+        assert main(["presets", "verify-remote", "--base-url", address]) == 0
+    assert capsys.readouterr().out == "".join(f"{name}: as published\n" for name in NAMES)
+    subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=built / "presets", check=True)
+
+
+POLICY = "default-src 'none'; img-src 'self'; script-src 'self' 'sha256-YQ=='"
+META = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+GOOD = {
+    "index.html": f'{META}<link rel="stylesheet" href="a/b.css"><a href="a/#one">x</a><a href="https://a.example/">x</a>'
+    '<a href="#two">x</a><p id="two"><a href="a/b%20c.txt?d">x</a>',
+    "a/index.html": f'{META}<p id="one"><a href="../">x</a>',
+    "a/b.css": "a { background: url('data:image/svg+xml,x') } @import 'c.css';",
+    "a/c.css": "a { background: url(b.css) }",
+    "a/b c.txt": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("page", "more", "expected"),
+    [
+        ("index.html", "", None),
+        ("index.html", '<a href="a/none.html">x</a>', "index.html leads to a/none.html, which is not there"),
+        ("a/index.html", '<a href="../../x">x</a>', "a/index.html leads to ../../x, which is not there"),
+        ("index.html", '<a href="a#none">x</a>', "index.html leads to a#none, which has no such anchor"),
+        ("index.html", '<a href="#none">x</a>', "index.html leads to #none, which has no such anchor"),
+        ("index.html", '<img src="https://a.example/b.png">', "index.html loads https://a.example/b.png"),
+        ("a/index.html", '<script src="//a.example/b.js"></script>', "a/index.html loads //a.example/b.js"),
+        ("index.html", '<script src="b.js"></script>', "index.html leads to b.js, which is not there"),
+        ("c.html", "<p>", "c.html has no policy of what it may load"),
+        ("c.html", META.replace("'self'", "https:", 1), "c.html permits https:"),
+        ("a/c.css", "a { background: url(https://a.example/b.png) }", "a/c.css loads https://a.example/b.png"),
+        ("a/c.css", "@import '../none.css';", "a/c.css loads ../none.css, which is not there"),
+    ],
+)
+def test_faults_are_found(tmp_path, page, more, expected):
+    for name, text in {**GOOD, page: GOOD.get(page, "") + more}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    assert site_faults(tmp_path) == ([expected] if expected else [])
+
+
+def test_an_earlier_site_is_replaced_and_nothing_else(small, built, tmp_path, monkeypatch):
+    folder = tmp_path / "site"
+    # What is refused is refused before anything is built.
+    monkeypatch.setattr(site_builder, "write_presets", None)
+    folder.write_text("mine")
+    with pytest.raises(UserError, match="is a file: give a folder for the site"):
+        build_site(folder)
+    folder.unlink()
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    with pytest.raises(UserError, match="is not empty and holds no earlier site"):
+        build_site(folder)
+    shutil.rmtree(folder)
+    shutil.copytree(built, folder)
+    (folder / "CNAME").write_text("mine")
+    with pytest.raises(UserError, match="CNAME is not of the earlier site, which is replaced as a whole: move it away"):
+        build_site(folder)
+    assert files_of(folder) == files_of(built) | {"CNAME": b"mine"}
+
+
+def test_a_site_that_fails_leaves_nothing(small, docs, built, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "site"
+    shutil.copytree(built, folder)
+    before = files_of(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(site_builder, "MOST", 1_000_000)
+        patch.setattr(site_builder, "write_guide", lambda folder: None)
+        assert main(["site", str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert "attn-zoo: error: the site would have " in error and " MB, above 1 MB: presets 8.3, " in error
+    (bad := tmp_path / "docs").mkdir()
+    before = files_of(tmp_path)
+    shutil.copytree(docs, bad, dirs_exist_ok=True)
+    (bad / "index.md").write_text(f"{(docs / 'index.md').read_text()}\n[x](none.md)\n")
+    monkeypatch.setattr(site_builder, "DOCS", bad)
+    assert main(["site", str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert "attn-zoo: error: Sphinx cannot build the guide: " in error and "index.md:" in error and "WARNING: " in error
+    shutil.rmtree(bad)
+    assert files_of(tmp_path) == before
+
+
+def test_what_is_missing_is_named(small, tmp_path, monkeypatch, capsys):
+    for name in ("sphinx", "furo"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert main(["site", str(tmp_path / "site")]) == 2
+    assert "attn-zoo site needs sphinx, furo: pip install 'keras-attn-zoo[docs]'" in capsys.readouterr().err
+    monkeypatch.setattr(site_builder, "DOCS", tmp_path / "none")
+    assert main(["site", str(tmp_path / "site")]) == 2
+    assert "run attn-zoo site there" in capsys.readouterr().err
+    assert not (tmp_path / "site").exists()
