@@ -23,10 +23,12 @@ def snippets(page):
 
 
 PAGES = [page for page in (ROOT / "README.md", *GUIDE) if page.stem not in OF_MECHANISMS and snippets(page)]
-# A smaller model, a folder in place of the network, and a translation where a barely trained model has none.
+# A smaller model, a folder in place of the network, a translation where a barely trained model has none, and words of
+# its lexicon.
 REPLACED = {
     "TransformerBackbone(8000, 8000,": "TransformerBackbone(80, 80, width=16, num_heads=2,",
     "hf://Helsinki-NLP/opus-mt-de-en": "runs/bahdanau/best",
+    'prefixes=["The"]': 'prefixes=["red"]',
     'sentence_picture(translator, "Er ruft den alten Freund an.")': "sentence_picture(translator, 'rot', 'red')",
 }
 
