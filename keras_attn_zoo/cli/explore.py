@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import importlib.util
 import itertools
 import logging
 import os
@@ -92,6 +93,11 @@ def add_arguments(parser: Parser) -> None:
     )
     add_search_arguments(parser)
     add_loading_arguments(parser)
+
+
+def _own_backend(options):
+    """PyTorch writes programs of ONNX, if it is installed."""
+    return "torch" if options.live and importlib.util.find_spec("torch") else None
 
 
 def run(options: argparse.Namespace) -> None:
@@ -291,4 +297,5 @@ COMMAND = Command(
     add_arguments,
     run,
     list_argument="arguments",
+    own_backend=_own_backend,
 )

@@ -27,7 +27,7 @@ const SIMD = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 1
 
 // What this browser lacks, or null.
 function missing() {
-  if (location.protocol === "file:") return "A page that translates is read from a web server: run python -m http.server in its folder, and open http://localhost:8000/.";
+  if (location.protocol === "file:") return "A page that translates is read from a web server: run python -m http.server in its folder, and open localhost:8000.";
   if (typeof WebAssembly !== "object") return "This browser has no WebAssembly, which translates here: open the page in a browser from 2023 or later.";
   if (!WebAssembly.validate(new Uint8Array(SIMD))) return "This browser has no SIMD in WebAssembly, which translates here: open the page in a browser from 2023 or later.";
   return null;
