@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GUIDE = [page for part in ("tutorials", "how-to", "reference") for page in sorted((ROOT / "docs" / part).glob("*.md"))]
 # What they have are files of a mechanism, which tests/layers/test_added_mechanism.py runs.
 OF_MECHANISMS = ("add-a-mechanism", "extend-a-base-class")
-# Some train for minutes, set up the process before Keras is imported, or read or write an export: they have other tests.
+# Some train for minutes, set up the process before Keras is imported, or read or write an export: others test these.
 LEFT_OUT = ("train_system(", "train_subword_pair(", "choose_backend(", "jax.config.", "ONNXTranslator(", "LiveModel(")
 
 
