@@ -49,8 +49,8 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
         rotary_dim: d_r, an even number; 0 for no rotary key; by default half of `key_dim`, rounded up.
         **kwargs: see `MultiHeadAttention`, of which it takes no groups, positions, norms, axes, windows or kernels.
 
-    Shapes, masking: see `MultiHeadAttention`; a `key` of its own, as wide as the value, has a latent of its own. In
-    cross-attention with a rotary key, i counts the target and j the source, and a step needs its `position`.
+    Shapes, masking: see `MultiHeadAttention`. A `key` has a latent of its own, by the same map. In cross-attention with
+    a rotary key, i counts the target and j the source, and a step needs its `position`.
 
     State: as self-attention `{"latent": (batch, max_length, latent_dim), "rotary": (batch, max_length, rotary_dim),
     "position": (batch,)}`, those so far. As cross-attention none; its memory has them.
@@ -140,7 +140,8 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
     ) -> tuple[Tensor, Tensor]:
         """Attend from all target positions, to keys and values made for all of them at once."""
-        expanded = {"key": self.key_dense(memory["latent"]), "value": self.value_dense(_of_values(memory))}
+        latent = memory.get("value_latent", memory["latent"])
+        expanded = {"key": self.key_dense(memory["latent"]), "value": self.value_dense(latent)}
         return super().attend(query, {**memory, **expanded}, mask, training)
 
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
@@ -171,8 +172,8 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
         """Return the contexts of all heads, joined: of a call from values, of a step from latents."""
         if "value" in memory:
             return super().weigh(weights, memory, mask, training)
-        weights = self.drop(weights, training)
-        contexts = ops.matmul(ops.matmul(weights, _of_values(memory)[:, None]), _by_head(self.value_dense))
+        weights, latent = self.drop(weights, training), memory.get("value_latent", memory["latent"])
+        contexts = ops.matmul(ops.matmul(weights, latent[:, None]), _by_head(self.value_dense))
         if self.use_bias:
             total = ops.sum(weights, axis=-1, keepdims=True)
             contexts = contexts + total * self.weight(self.value_dense.bias)[:, None]
@@ -193,10 +194,6 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
     def get_config(self) -> Config:
         """Return the arguments of the constructor."""
         return {**super().get_config(), "latent_dim": self.latent_dim, "rotary_dim": self.rotary_dim}
-
-
-def _of_values(memory: TensorTree) -> Tensor:
-    return memory.get("value_latent", memory["latent"])
 
 
 def _by_head(projection: HeadProjection) -> Tensor:

@@ -173,8 +173,7 @@ def test_a_saved_translator_keeps_the_weight_of_the_loss(tmp_path):
 @pytest.mark.parametrize("name", [name for name, entry in ATTENTIONS.items() if "cross" in entry.places])
 def test_weights_that_no_training_changes_are_refused(name):
     task = Translator(tiny.transformer(cross_attention=name))
-    # A mixture of Gaussians looks at the query alone.
-    if looks(name) or name == "gaussian_mixture":
+    if looks(name):
         task.compile(guided_alignment=WEIGHT)
         return
     with pytest.raises(UserError, match="needs a cross-attention that learns its weights, which UniformAttention"):
