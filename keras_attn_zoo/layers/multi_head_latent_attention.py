@@ -40,8 +40,7 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
     A step makes no keys or values, as (W_q s_i)ᵀ W_k l_j = (W_kᵀ W_q s_i)ᵀ l_j and Σ_j α_ij W_v l_j = W_v Σ_j α_ij l_j.
 
     Symbols: s the query, h key and value; n counts the heads; rms(x) = x / √(mean x² + ε); R_i the rotation of
-    `positions="rotary"` at position i; W_l `(width, latent_dim)`, W_kr `(width, rotary_dim)`, one matrix here; W_q and
-    W_k are d_k wide, W_r d_r; each has a bias.
+    `positions="rotary"` at position i; W_l `(width, latent_dim)`, W_kr `(width, rotary_dim)`, one matrix here.
 
     Args:
         num_heads, key_dim, value_dim: number of heads; widths d_k of a query's and key's head, and of a value's.
@@ -53,7 +52,7 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
     a rotary key, i counts the target and j the source, and a step needs its `position`.
 
     State: as self-attention `{"latent": (batch, max_length, latent_dim), "rotary": (batch, max_length, rotary_dim),
-    "position": (batch,)}`, those so far. As cross-attention none; its memory has them.
+    "position": (batch,)}`. As cross-attention none.
 
     Raises:
         ValueError: an odd or negative `rotary_dim`; a `key` of another width; what `MultiHeadAttention` raises.
