@@ -29,8 +29,7 @@ from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
 class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
     """Multi-head attention whose keys and values are read from one latent vector of each position.
 
-    Use it in place of multi-head attention if a search must keep little: a step
-    needs the latent and a rotary key, which all heads share, and nothing else.
+    Use it in place of multi-head attention if a search must keep little: a latent and a rotary key of each position.
 
         l_j      = γ ⊙ rms(W_l h_j),   k_j^n = W_k^n l_j,   v_j^n = W_v^n l_j
         ê_ij^n   = [(W_q^n s_i)ᵀ k_j^n + (R_i W_r^n s_i)ᵀ R_j r_j] / √(d_k + d_r),   r_j = W_kr h_j
