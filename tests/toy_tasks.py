@@ -29,11 +29,11 @@ DEFAULTS = inspect.signature(TransformerBackbone.__init__).parameters
 
 
 def looks(name):
-    """Whether the weights of a cross-attention depend on what stands in the source."""
+    """Whether the weights of a cross-attention depend on what stands in the source, or asks for it."""
     layer = get_attention(name, SIZES["width"], SIZES["num_heads"], SIZES["max_length"])
     rng = np.random.default_rng(1)
-    query, *values = (rng.normal(size=(1, LENGTH, SIZES["width"])).astype("float32") for _ in range(3))
-    first, second = (layer(query, value, return_attention_scores=True)[1] for value in values)
+    pairs = rng.normal(size=(2, 2, 1, LENGTH, SIZES["width"])).astype("float32")
+    first, second = (layer(query, value, return_attention_scores=True)[1] for query, value in pairs)
     return not np.allclose(*map(keras.ops.convert_to_numpy, (first, second)))
 
 

@@ -29,8 +29,7 @@ from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
 class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
     """Multi-head attention whose keys and values are read from one latent vector of each position.
 
-    Use it in place of multi-head attention if a search must keep little: the latent
-    and a rotary key, which all heads share, are all that a step needs of a position.
+    Use it in place of multi-head attention if a search must keep little: a latent and a rotary key of each position.
 
         l_j      = γ ⊙ rms(W_l h_j),   k_j^n = W_k^n l_j,   v_j^n = W_v^n l_j
         ê_ij^n   = [(W_q^n s_i)ᵀ k_j^n + (R_i W_r^n s_i)ᵀ R_j r_j] / √(d_k + d_r),   r_j = W_kr h_j
@@ -40,8 +39,7 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
     A step makes no keys or values, as (W_q s_i)ᵀ W_k l_j = (W_kᵀ W_q s_i)ᵀ l_j and Σ_j α_ij W_v l_j = W_v Σ_j α_ij l_j.
 
     Symbols: s the query, h key and value; n counts the heads; rms(x) = x / √(mean x² + ε); R_i the rotation of
-    `positions="rotary"` at position i; W_l `(width, latent_dim)`, W_kr `(width, rotary_dim)`, one matrix here; W_q and
-    W_k are d_k wide, W_r d_r; each has a bias.
+    `positions="rotary"` at position i; W_l `(width, latent_dim)`, W_kr `(width, rotary_dim)`, one matrix here.
 
     Args:
         num_heads, key_dim, value_dim: number of heads; widths d_k of a query's and key's head, and of a value's.
@@ -49,15 +47,14 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
         rotary_dim: d_r, an even number; 0 for no rotary key; by default half of `key_dim`, rounded up.
         **kwargs: see `MultiHeadAttention`, of which it takes no groups, positions, norms, axes, windows or kernels.
 
-    Shapes, masking: see `MultiHeadAttention`. With a `key` of its own, h is key and value side by side. In
-    cross-attention with a rotary key, i counts the target and j the source, and a step needs its `position`.
+    Shapes, masking: see `MultiHeadAttention`. A `key` has a latent of its own, by the same map. In cross-attention with
+    a rotary key, i counts the target and j the source, and a step needs its `position`.
 
-    State: as self-attention, the latents and rotary keys so far, `{"latent": (batch, max_length, latent_dim), "rotary":
-    (batch, max_length, rotary_dim), "position": (batch,)}`. As cross-attention none; its memory has them.
+    State: as self-attention `{"latent": (batch, max_length, latent_dim), "rotary": (batch, max_length, rotary_dim),
+    "position": (batch,)}`. As cross-attention none.
 
     Raises:
-        ValueError: sizes that are not positive integers, an odd or negative `rotary_dim`; a `key` where the layer was
-            built without one; what `MultiHeadAttention` raises.
+        ValueError: an odd or negative `rotary_dim`; a `key` of another width; what `MultiHeadAttention` raises.
 
     Example:
         >>> layer = MultiHeadLatentAttention(num_heads=2, key_dim=4, latent_dim=6)
@@ -92,9 +89,13 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
 
     def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
         """Build the projections, the map to the latent and its norm."""
+        width = (value_shape or query_shape)[-1]
+        if key_shape is not None and key_shape[-1] != width:
+            raise ValueError(
+                f"{type(self).__name__}: key and value need one width. Received: {key_shape[-1]}, {width}."
+            )
         super().build(query_shape, (None, None, self.latent_dim))
-        widths = {"value": (value_shape or query_shape)[-1]} | ({"key": key_shape[-1]} if key_shape else {})
-        self.built_widths = {"query": query_shape[-1], **widths}
+        self.built_widths = {"query": query_shape[-1], "value": width, "key": width}
         self.latent_dense = Dense(
             self.latent_dim + self.rotary_dim,
             use_bias=self.use_bias,
@@ -102,7 +103,7 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
             name="latent",
             **{**self.options, "kernel_initializer": fresh_initializer(self.kernel_initializer)},
         )
-        self.latent_dense.build((None, None, sum(widths.values())))
+        self.latent_dense.build((None, None, width))
         self.latent_norm = RMSNormalization(epsilon=1e-6, dtype=self.dtype_policy, name="latent_norm")
         self.latent_norm.build((None, None, self.latent_dim))
         if self.rotary_dim:
@@ -119,13 +120,11 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
         memory = super().prepare(value, key, value_mask, max_length)
         if value is None:
             return memory
-        x = memory["value"] if key is None else ops.concatenate([memory["value"], memory["key"]], axis=-1)
-        if x.shape[-1] != (width := self.latent_dense.input_size):
-            raise ValueError(
-                f"{type(self).__name__}: the layer was built for a value, with its key, of width {width}. "
-                f"Received: {x.shape[-1]}."
-            )
-        return {"mask": memory["mask"], **self._compressed(x, ops.arange(ops.shape(x)[1], dtype="int32"))}
+        positions = ops.arange(ops.shape(value)[1], dtype="int32")
+        found = self._compressed(memory["value"], positions)
+        if key is not None:
+            found = self._compressed(memory["key"], positions) | {"value_latent": found["latent"]}
+        return {"mask": memory["mask"], **found}
 
     def _compressed(self, x, positions):
         """What is kept of x `(batch, length, width)`, whose positions these are."""
@@ -139,7 +138,8 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
     ) -> tuple[Tensor, Tensor]:
         """Attend from all target positions, to keys and values made for all of them at once."""
-        expanded = {part: getattr(self, f"{part}_dense")(memory["latent"]) for part in ("key", "value")}
+        latent = memory.get("value_latent", memory["latent"])
+        expanded = {"key": self.key_dense(memory["latent"]), "value": self.value_dense(latent)}
         return super().attend(query, {**memory, **expanded}, mask, training)
 
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
@@ -170,8 +170,8 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
         """Return the contexts of all heads, joined: of a call from values, of a step from latents."""
         if "value" in memory:
             return super().weigh(weights, memory, mask, training)
-        weights = self.drop(weights, training)
-        contexts = ops.matmul(ops.matmul(weights, memory["latent"][:, None]), _by_head(self.value_dense))
+        weights, latent = self.drop(weights, training), memory.get("value_latent", memory["latent"])
+        contexts = ops.matmul(ops.matmul(weights, latent[:, None]), _by_head(self.value_dense))
         if self.use_bias:
             total = ops.sum(weights, axis=-1, keepdims=True)
             contexts = contexts + total * self.weight(self.value_dense.bias)[:, None]

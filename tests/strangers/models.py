@@ -17,6 +17,7 @@ from keras_attn_zoo.layers import (
     RecurrentTransition,
     get_attention,
 )
+from keras_attn_zoo.layers.registry import argument_names
 from tests.layers.calls import BACKEND
 from tests.layers.references import ATTENTIONS
 
@@ -45,7 +46,9 @@ class Stranger:
         return {"use_causal_mask": True} if self.place == "decoder" else {}
 
     def layer(self, **kwargs):
-        return get_attention(self.name, WIDTH, HEADS, LONGEST, self.place, **{"name": str(self), **kwargs})
+        # What decides, and what is drawn in training, would tell nothing apart.
+        plain = {"hard": False, "noise": 0.0} if "noise" in argument_names(self.name) else {}
+        return get_attention(self.name, WIDTH, HEADS, LONGEST, self.place, **{"name": str(self), **plain, **kwargs})
 
 
 STRANGERS = [Stranger(name, place) for name, entry in ATTENTIONS.items() for place in entry.places]

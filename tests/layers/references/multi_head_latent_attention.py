@@ -6,24 +6,27 @@ from tests.layers.equations import HEADED, headed, project, rotated
 def multi_head_latent(weights, query, key, value, mask, real):
     """Keys and values made of latents, position by position, as the paper's equations have them."""
     d_k, width = weights["query/kernel"].shape[-1], len(weights["latent_norm/scale"])
-    sources = value if len(weights["latent/kernel"]) == value.shape[1] else np.concatenate([value, key], axis=1)
-    compressed = sources @ weights["latent/kernel"] + weights["latent/bias"]
-    latents = compressed[:, :width]
-    latents = weights["latent_norm/scale"] * latents / np.sqrt(np.mean(latents**2, axis=1, keepdims=True) + 1e-6)
-    keys = [rotated(x, j) for j, x in enumerate(compressed[:, width:])]
+
+    def compressed(x):
+        latents, keys = np.split(x @ weights["latent/kernel"] + weights["latent/bias"], [width], axis=1)
+        scale = weights["latent_norm/scale"] / np.sqrt(np.mean(latents**2, axis=1, keepdims=True) + 1e-6)
+        return scale * latents, np.array([rotated(x, j) for j, x in enumerate(keys)])
+
+    (latents, keys), (of_values, _) = compressed(key), compressed(value)
 
     def energies(i, n, past):
         found = project(weights, "key", latents, n) @ project(weights, "query", query[i], n)
         if "rotary/kernel" in weights:
-            found = found + np.array(keys) @ rotated(project(weights, "rotary", query[i], n), i)
+            found = found + keys @ rotated(project(weights, "rotary", query[i], n), i)
         return found / np.sqrt(d_k + len(keys[0]))
 
-    return headed(energies, weights, latents, mask)
+    return headed(energies, weights, of_values, mask)
 
 
 REFERENCES = {
     "multi_head_latent": HEADED(
         multi_head_latent,
+        key_dim=13,
         arguments={"latent_dim": 5, "value_dim": 2, "rotary_dim": 4},
         without_gradient=("key/bias",),
         picture=({"latent_dim": 16, "rotary_dim": 0}, {"latent/kernel": np.eye(16), "latent_norm/scale": 0.3}),
