@@ -131,7 +131,7 @@ def test_a_preset_that_a_link_names_translates_on_the_landing_page(browser, docs
             site_builder.build_site(tmp_path / "site")
         except DownloadError as error:
             pytest.skip(f"the npm registry does not answer: {error}")
-        expected = Translator.from_preset(name, dtype="float32").translate([sentence])[0].text
+        expected = Translator.from_preset(name, dtype="float32").generate(sentence)
     with site(tmp_path) as server:
         browser.open(f"{server}site/index.html?preset={name}")
         frame = "document.getElementById('live').contentDocument"
