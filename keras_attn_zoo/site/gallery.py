@@ -58,7 +58,7 @@ class Exhibit:
     @property
     def file(self) -> str:
         """The name of its page."""
-        return f"{self.layer.__module__.rpartition('.')[2]}.html"
+        return f"{re.sub(r'(?<!^)(?=[A-Z])', '_', self.title).lower()}.html"
 
     @property
     def year(self) -> int:
