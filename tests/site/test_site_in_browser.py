@@ -35,7 +35,7 @@ def set_field(browser, form, name, value):
 def test_the_gallery_is_sought_and_sorted(open_page):
     browser = open_page("gallery/index.html")
     everything = browser.run(SHOWN)
-    assert everything[0] == "BahdanauAttention" and len(everything) > 20
+    assert everything[0] == "GaussianMixtureAttention" and len(everything) > 20
     browser.run("document.querySelector('input[name=search]').focus()")
     for letter in "rosendahl":
         browser.key(letter)
@@ -49,7 +49,7 @@ def test_the_gallery_is_sought_and_sorted(open_page):
     set_field(browser, "#filters", "sort", "name")
     assert browser.run(SHOWN) == sorted(everything)
     set_field(browser, "#filters", "sort", "training")
-    assert browser.run(SHOWN)[0] == "AverageAttention" and browser.run(SHOWN)[-1] == "CoverageAttention"
+    assert browser.run(SHOWN)[0] == "GaussianMixtureAttention" and browser.run(SHOWN)[-1] == "CoverageAttention"
 
 
 def test_a_playground_shows_the_weights_that_were_chosen(open_page):
