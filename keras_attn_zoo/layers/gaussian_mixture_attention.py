@@ -79,7 +79,8 @@ class GaussianMixtureAttention(AttentionLayer):
 
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
         """Return heights, sharpness and steps of the Gaussians, `(batch, 1, target, components)`."""
-        found = ops.matmul(ops.cast(query, "float32"), ops.cast(self.kernel, "float32")) + self.bias
+        found = ops.matmul(ops.cast(query, "float32"), ops.cast(self.kernel, "float32"))
+        found = found + ops.cast(self.bias, "float32")
         found = ops.exp(ops.minimum(found, _LARGEST_EXPONENT))[:, None]
         return dict(zip(("height", "sharpness", "step"), ops.split(found, 3, axis=-1), strict=True))
 

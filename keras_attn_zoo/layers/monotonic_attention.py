@@ -120,10 +120,10 @@ class MonotonicAttention(AttentionLayer):
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Return e, in float32."""
         vector = ops.cast(energy_vector(self), "float32")
-        vector = self.gain * vector / ops.maximum(ops.norm(vector), _SMALLEST_NORM)
+        vector = ops.cast(self.gain, "float32") * vector / ops.maximum(ops.norm(vector), _SMALLEST_NORM)
         projected = linear(self, query, self.query_kernel)
         found = additive_energies(projected, memory["key"], ops.cast(vector, projected.dtype))
-        return ops.cast(found, "float32") + self.offset
+        return ops.cast(found, "float32") + ops.cast(self.offset, "float32")
 
     def ahead(self, query: Tensor, memory: TensorTree, positions: Tensor | None = None) -> TensorTree:
         """Return the energies: in training with noise, otherwise of the decisions."""
@@ -150,8 +150,8 @@ class MonotonicAttention(AttentionLayer):
     def draw_noise(self, memory: TensorTree, length: int | Tensor) -> TensorTree:
         """Draw the noise of every step; "inference" is 0, and 1 where a caller finds that nothing is trained."""
         shape = (length, ops.shape(memory["mask"])[0], 1, ops.shape(memory["mask"])[1])
-        noise = self.noise * keras.random.normal(shape, dtype="float32", seed=self.seed_generator)
-        return {"energies": noise, "inference": ops.zeros((length, 1, 1, 1))}
+        noise = self.noise and self.noise * keras.random.normal(shape, dtype="float32", seed=self.seed_generator)
+        return {"energies": ops.broadcast_to(noise, shape), "inference": ops.zeros((length, 1, 1, 1))}
 
     def attend(
         self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None

@@ -96,7 +96,8 @@ def test_search_equals_recomputation_token_for_token(name, beams, alpha):
         ids = [tuple(task.preprocessor.tokenizer.token_to_id(piece) for piece in h.tokens) for h in hypotheses]
         # By tokens, not by place: two that are as likely but for rounding may stand in either order.
         assert set(ids) == set(wanted) and len(ids) == len(expected)
-        np.testing.assert_allclose([(h.score, h.log_prob) for h in hypotheses], [wanted[i] for i in ids], atol=1e-4)
+        scores = [(h.score, h.log_prob) for h in hypotheses]
+        np.testing.assert_allclose(scores, [wanted[i] for i in ids], rtol=1e-5, atol=1e-4)
         np.testing.assert_allclose([h.score for h in hypotheses], [e[0] for e in expected], rtol=0, atol=1e-4)
         lengths |= {len(i) for i in ids}
         # The attention has followed its hypothesis through the beams.
