@@ -185,9 +185,9 @@ WITH_STATE = {ATTENTIONS[name].layer for name in in_order("cross") if not Case(n
 EVERY_STATE = list(MIXED)[: -(-len(WITH_STATE) // 3)]
 
 
-def mixed_transformer(name):
+def mixed_transformer(name, seed=5):
     """A translator of one of these."""
-    return translator(seed=5, body=transformer, **{"decoder_layers": 3, **EVERY_MECHANISM[name]})
+    return translator(seed=seed, body=transformer, **{"decoder_layers": 3, **EVERY_MECHANISM[name]})
 
 
 # Translators whose presets one backend writes for another one's test.

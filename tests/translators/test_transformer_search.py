@@ -25,7 +25,8 @@ BY_DAY = (*EVERY_STATE, "latent")
 @functools.cache
 def translator(name):
     """A translator, and a function that calls its whole model on the beginnings of one translation."""
-    task = tiny.mixed_transformer(name)
+    # With these weights, each of `EVERY_STATE` ends some translations before the limit.
+    task = tiny.mixed_transformer(name, seed=8)
 
     def run(x):
         outputs = task.backbone(x)
