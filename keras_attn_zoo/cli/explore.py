@@ -2,7 +2,6 @@
 
 import argparse
 import collections
-import importlib.util
 import itertools
 import logging
 import os
@@ -16,6 +15,7 @@ from keras_attn_zoo.cli.options import (
     add_gold_arguments,
     add_loading_arguments,
     add_search_arguments,
+    if_installed,
     lengths_of,
     links_in,
     refuse,
@@ -97,7 +97,7 @@ def add_arguments(parser: Parser) -> None:
 
 def _own_backend(options):
     """PyTorch writes programs of ONNX, if it is installed."""
-    return "torch" if options.live and importlib.util.find_spec("torch") else None
+    return if_installed("torch") if options.live else None
 
 
 def run(options: argparse.Namespace) -> None:

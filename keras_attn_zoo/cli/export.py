@@ -1,11 +1,10 @@
 """`attn-zoo export`: write a translator in the format of another toolkit."""
 
 import argparse
-import importlib.util
 import logging
 from pathlib import Path
 
-from keras_attn_zoo.cli.options import MODEL, refuse
+from keras_attn_zoo.cli.options import MODEL, if_installed, refuse
 from keras_attn_zoo.cli.parser import Command, Parser
 
 _LOG = logging.getLogger(__name__)
@@ -33,7 +32,7 @@ def add_arguments(parser: Parser) -> None:
 def _own_backend(options):
     """The one that writes a format alone, if it is installed."""
     writer = {"saved_model": "tensorflow", "onnx": "torch"}.get(options.to)
-    return writer if writer is not None and importlib.util.find_spec(writer) else None
+    return None if writer is None else if_installed(writer)
 
 
 def run(options: argparse.Namespace) -> None:

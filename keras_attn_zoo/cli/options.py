@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import importlib.util
 import logging
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -350,6 +351,11 @@ def settings_from_options(options: argparse.Namespace, given: Iterable[str] = ()
 def resumed(system: System, folder: PathLike) -> System:
     """Return a system with the precision of the run in a folder, if there is one."""
     return system.override(precision="auto") if RunFolder(folder).holds_run else system
+
+
+def if_installed(backend: str) -> str | None:
+    """Return a backend that alone can do something, or None if it is not installed."""
+    return backend if importlib.util.find_spec(backend) else None
 
 
 def backend_of_run(folders: Iterable[PathLike]) -> str | None:

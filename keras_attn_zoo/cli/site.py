@@ -1,9 +1,9 @@
 """`attn-zoo site`: build the public site."""
 
 import argparse
-import importlib.util
 from pathlib import Path
 
+from keras_attn_zoo.cli.options import if_installed
 from keras_attn_zoo.cli.parser import Command, Parser
 
 
@@ -16,7 +16,7 @@ def add_arguments(parser: Parser) -> None:
 
 def _own_backend(options):
     """The one that writes what translates in a browser, if it is installed."""
-    return "torch" if importlib.util.find_spec("torch") else None
+    return if_installed("torch")
 
 
 def run(options: argparse.Namespace) -> None:

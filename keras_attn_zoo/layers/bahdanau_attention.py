@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.base.additive_energies import (
+    add_additive_weights,
     additive_energies,
     energy_vector,
     linear,
@@ -93,12 +94,7 @@ class BahdanauAttention(AttentionLayer):
 
     def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
         """Create W, U, b, v and, with feedback, u."""
-        key_dim = (key_shape or value_shape)[-1]
-        self.built_widths = {"query": query_shape[-1], "key": key_dim}
-        self.query_kernel = add_kernel(self, "query_kernel", (query_shape[-1], self.units))
-        self.key_kernel = add_kernel(self, "key_kernel", (key_dim, self.units))
-        self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
-        self.energy_kernel = add_kernel(self, "energy_kernel", (self.units, 1))
+        add_additive_weights(self, query_shape, key_shape or value_shape)
         if self.attention_feedback:
             self.feedback_kernel = add_kernel(self, "feedback_kernel", (1, self.units))
         self.built = True

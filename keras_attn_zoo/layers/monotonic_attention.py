@@ -6,10 +6,9 @@ import keras
 from keras import ops, tree
 
 from keras_attn_zoo.kernels import recomputed
-from keras_attn_zoo.layers.base.additive_energies import additive_energies, energy_vector, linear
+from keras_attn_zoo.layers.base.additive_energies import add_additive_weights, additive_energies, energy_vector, linear
 from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_positive, is_number
-from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.base.rematerialization import may_be, where_training
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
@@ -100,12 +99,7 @@ class MonotonicAttention(AttentionLayer):
 
     def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
         """Create W, U, b, v, g and r."""
-        key_dim = (key_shape or value_shape)[-1]
-        self.built_widths = {"query": query_shape[-1], "key": key_dim}
-        self.query_kernel = add_kernel(self, "query_kernel", (query_shape[-1], self.units))
-        self.key_kernel = add_kernel(self, "key_kernel", (key_dim, self.units))
-        self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
-        self.energy_kernel = add_kernel(self, "energy_kernel", (self.units, 1))
+        add_additive_weights(self, query_shape, key_shape or value_shape)
         # In float32 under every policy, as energies are.
         self.gain, self.offset = (
             self.add_weight(name=name, shape=(), initializer=keras.initializers.Constant(first), autocast=False)

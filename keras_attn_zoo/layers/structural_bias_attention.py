@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo.layers.base.additive_energies import (
+    add_additive_weights,
     additive_energies,
     energy_vector,
     linear,
@@ -101,12 +102,7 @@ class StructuralBiasAttention(AttentionLayer):
 
     def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
         """Create W, U, b, v, P, and M above F."""
-        key_dim = (key_shape or value_shape)[-1]
-        self.built_widths = {"query": query_shape[-1], "key": key_dim}
-        self.query_kernel = add_kernel(self, "query_kernel", (query_shape[-1], self.units))
-        self.key_kernel = add_kernel(self, "key_kernel", (key_dim, self.units))
-        self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
-        self.energy_kernel = add_kernel(self, "energy_kernel", (self.units, 1))
+        add_additive_weights(self, query_shape, key_shape or value_shape)
         if self.position_bias:
             self.position_kernel = add_kernel(self, "position_kernel", (3, self.units))
         if features := sum(self.kept.values()) * (2 * self.reach + 1):

@@ -1,11 +1,24 @@
 """The additive energy vᵀ tanh(q + k), without a tensor of every pair of positions in memory."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_attn_zoo import kernels
 from keras_attn_zoo.kernels import recomputed, scan
-from keras_attn_zoo.support.types import Tensor
+from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
+from keras_attn_zoo.support.types import Shape, Tensor
+
+
+def add_additive_weights(layer: Any, query_shape: Shape, key_shape: Shape) -> None:
+    """Create W, U, b and v of an energy vᵀ tanh(W s + U h + b), for a layer with `units` and `kernel_initializer`."""
+    widths = {"query": query_shape[-1], "key": key_shape[-1]}
+    layer.built_widths = widths
+    for part, width in widths.items():
+        setattr(layer, f"{part}_kernel", add_kernel(layer, f"{part}_kernel", (width, layer.units)))
+    layer.bias = layer.add_weight(name="bias", shape=(layer.units,), initializer="zeros")
+    layer.energy_kernel = add_kernel(layer, "energy_kernel", (layer.units, 1))
 
 
 def energy_vector(layer: keras.layers.Layer) -> Tensor:
