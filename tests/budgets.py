@@ -1,8 +1,8 @@
 """What the tests of each folder may cost before every commit, in seconds of a processor.
 
-These are what they took on a machine on which `python -m tests` takes nine minutes on two cores; a folder that takes
-more than `FACTOR` times as much, and `GRACE` seconds besides, fails the run. Seconds of a processor hardly depend on
-what else a machine does. Who adds tests that need more makes others cheaper, or moves what a quicker test sees too to
+These are what they took on a machine on which `python -m tests` takes nine minutes on two cores. A run names folders
+that take more than `FACTOR` times as much, and `GRACE` seconds besides; it does not fail, since a slower processor, or
+a busy one, needs as much. Who adds tests that need more makes others cheaper, or moves what a quicker test sees too to
 the night (`slow`).
 """
 
@@ -79,9 +79,3 @@ class Budgets:
             terminalreporter.write_line(", ".join(parts))
             for line in excess(self.spent, BUDGETS[self.backend]):
                 terminalreporter.write_line(line, red=True)
-
-    def pytest_sessionfinish(self, session):
-        over = os.environ.get(KEPT) and excess(self.spent, BUDGETS[self.backend])
-        # Of workers, the one process that starts them is told.
-        if over and not hasattr(session.config, "workerinput"):
-            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
