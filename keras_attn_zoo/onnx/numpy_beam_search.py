@@ -9,8 +9,6 @@ import numpy as np
 IMPOSSIBLE = -1e9
 # Coverage of a source position that hard attention leaves out, whose logarithm would not be finite.
 _LEAST_COVERAGE = 1e-9
-# Numbers of a block, of which the largest tells whether any of them is among the largest of all.
-_BLOCK = 64
 
 Hypotheses = dict[str, np.ndarray]
 
@@ -32,21 +30,16 @@ def top_k(x: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         >>> places.tolist()
         [[1, 2]]
     """
-    rows, count = x.shape
-    places = np.broadcast_to(np.arange(count), x.shape)
-    width = count // _BLOCK
-    if width > k:
-        # Every `width`-th number is of one block; the rest is looked through as a whole.
-        largest = x[:, : width * _BLOCK].reshape(rows, _BLOCK, width).max(axis=1)
-        blocks = np.argpartition(largest, width - k)[:, width - k :]
-        inside = blocks[:, None] + width * np.arange(_BLOCK)[:, None]
-        places = np.concatenate([inside.reshape(rows, -1), places[:, width * _BLOCK :]], axis=1)
-        x = np.take_along_axis(x, places, axis=1)
-    if k < x.shape[1]:
-        best = np.argpartition(x, x.shape[1] - k)[:, x.shape[1] - k :]
-        x, places = np.take_along_axis(x, best, axis=1), np.take_along_axis(places, best, axis=1)
-    order = np.lexsort((places, -x))
-    return np.take_along_axis(x, order, axis=1), np.take_along_axis(places, order, axis=1)
+    rows = np.arange(len(x))
+    places, values = np.empty((len(x), k), "int64"), np.empty((len(x), k), x.dtype)
+    for i in range(k):
+        # One after the other: NumPy finds the largest number of a row many times faster than it parts a row.
+        places[:, i] = x.argmax(axis=1)
+        values[:, i] = x[rows, places[:, i]]
+        x[rows, places[:, i]] = -np.inf
+    # Where only -inf is left, a place is found twice: its number is that of the first time, which is written last.
+    x[rows[:, None], places[:, ::-1]] = values[:, ::-1]
+    return values, places
 
 
 @dataclasses.dataclass(frozen=True)

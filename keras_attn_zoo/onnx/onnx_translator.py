@@ -21,6 +21,7 @@ from keras_attn_zoo.onnx.onnx_steps import ONNXSteps
 from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS
 from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.files import PathLike, read_bytes, read_json, shown
+from keras_attn_zoo.support.threads import in_order
 
 
 class ONNXTranslator:
@@ -31,7 +32,8 @@ class ONNXTranslator:
 
     Args:
         folder: the exported folder.
-        threads: how many threads a step may use; by default, as many as there are cores.
+        threads: how many threads to use; by default, as many as there are cores. As many batches are searched at once,
+            or they share the steps of a single one.
 
     Attributes:
         description: what stands in its `translator.json`.
@@ -48,7 +50,9 @@ class ONNXTranslator:
         folder = Path(folder)
         self.description = read_description(folder)
         self.source, self.target = (_subwords(folder, side, self.description) for side in ("source", "target"))
-        self._encoder, self._step = (_session(folder / name, threads) for name in (ENCODER, STEP))
+        self._folder, self._threads = folder, threads or os.cpu_count() or 1
+        # Encoder and step, by how many threads they use.
+        self._sessions: dict[int, tuple[Any, Any]] = {}
 
     @property
     def search_settings(self) -> dict[str, Any]:
@@ -127,14 +131,23 @@ class ONNXTranslator:
         search = self._search(given, n_best, attention, max_length)
         text = self.encode([sentences] if isinstance(sentences, str) else sentences)
         order = sorted(range(len(text)), key=lambda i: len(text[i]))
+        batches = [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
+        # onnxruntime shares the steps of a small model between threads with little gain.
+        parallel = min(self._threads, len(batches))
+        threads = 1 if parallel > 1 else self._threads
+        start = self.description["target"]["start"]
+
+        def searched(members):
+            return search.search(self.steps([text[i] for i in members], threads), start)
+
         results: list[list[Hypothesis]] = [[] for _ in text]
-        for first in range(0, len(order), batch_size):
-            members = order[first : first + batch_size]
-            found = search.search(self.steps([text[i] for i in members]), self.description["target"]["start"])
+        done = 0
+        for members, found in zip(batches, in_order(searched, batches, parallel), strict=True):
             for i, of_sentence in zip(members, found, strict=True):
                 results[i] = self._hypotheses(text[i], of_sentence, attention)
+            done += len(members)
             if progress is not None:
-                progress(first + len(members))
+                progress(done)
         return results[0] if alone else results
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
@@ -148,12 +161,14 @@ class ONNXTranslator:
                 raise SentenceTooLong(number, len(one), longest, most=longest)
         return ids
 
-    def steps(self, sources: Sequence[list[int]]) -> ONNXSteps:
-        """Return the steps of a search of encoded sentences."""
+    def steps(self, sources: Sequence[list[int]], threads: int = 1) -> ONNXSteps:
+        """Return the steps of a search of encoded sentences, each step by so many threads."""
         mask = np.arange(max(map(len, sources)))[None] < np.array([len(ids) for ids in sources])[:, None]
         token_ids = np.zeros(mask.shape, "int32")
         token_ids[mask] = np.concatenate(sources)
-        return ONNXSteps(self._encoder, self._step, self.description, token_ids, mask)
+        if threads not in self._sessions:
+            self._sessions[threads] = _session(self._folder / ENCODER, threads), _session(self._folder / STEP, threads)
+        return ONNXSteps(*self._sessions[threads], self.description, token_ids, mask)
 
     def _search(self, given, n_best, attention, max_length):
         """Return the search with some settings other than its own."""
@@ -223,8 +238,7 @@ def _session(path, threads):
     options = onnxruntime.SessionOptions()
     # Errors alone.
     options.log_severity_level = 3
-    if threads is not None:
-        options.intra_op_num_threads = threads
+    options.intra_op_num_threads = threads
     try:
         return onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:

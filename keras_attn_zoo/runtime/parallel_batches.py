@@ -2,9 +2,7 @@
 
 import contextlib
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 import keras
@@ -12,6 +10,7 @@ import numpy as np
 from keras import tree
 
 from keras_attn_zoo.data.shapes import pad_rows
+from keras_attn_zoo.support import threads
 from keras_attn_zoo.support.types import TensorTree
 
 # A product of fewer rows takes hardly less time.
@@ -22,31 +21,10 @@ _Result = TypeVar("_Result")
 
 
 def in_order(function: Callable[[_Item], _Result], items: Iterable[_Item], count: int) -> Iterator[_Result]:
-    """Yield the results of a function for all items, in their order, computing up to `count` of them at once.
-
-    The first error ends it; what has not begun by then is not run.
-
-    Example:
-        >>> list(in_order(len, ["a", "bb"], 2))
-        [1, 2]
-    """
-    if count == 1:
-        yield from map(function, items)
-        return
-    waiting: deque[Future[_Result]] = deque()
+    """Yield the results of a function of Keras for all items; see `support.threads.in_order`."""
     # Keras keeps the policy by thread.
     policy = keras.config.dtype_policy()
-    with ThreadPoolExecutor(count, initializer=keras.config.set_dtype_policy, initargs=(policy,)) as threads:
-        try:
-            for item in items:
-                if len(waiting) == count:
-                    yield waiting.popleft().result()
-                waiting.append(threads.submit(function, item))
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for one in waiting:
-                one.cancel()
+    return threads.in_order(function, items, count, lambda: keras.config.set_dtype_policy(policy))
 
 
 def in_parts(function: Callable[..., TensorTree], count: Callable[[], int]) -> Callable[..., TensorTree]:

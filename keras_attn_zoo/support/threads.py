@@ -1,0 +1,46 @@
+"""A function of many items, several of which are computed at once."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def in_order(
+    function: Callable[[_Item], _Result],
+    items: Iterable[_Item],
+    count: int,
+    initialize: Callable[[], object] | None = None,
+) -> Iterator[_Result]:
+    """Yield the results of a function for all items, in their order, computing up to `count` of them at once.
+
+    The first error ends it; what has not begun by then is not run.
+
+    Args:
+        function: function of an item.
+        items: what it is called with.
+        count: how many threads there are; one is the caller's own.
+        initialize: function that each new thread begins with.
+
+    Example:
+        >>> list(in_order(len, ["a", "bb"], 2))
+        [1, 2]
+    """
+    if count == 1:
+        yield from map(function, items)
+        return
+    waiting: deque[Future[_Result]] = deque()
+    with ThreadPoolExecutor(count, initializer=initialize) as threads:
+        try:
+            for item in items:
+                if len(waiting) == count:
+                    yield waiting.popleft().result()
+                waiting.append(threads.submit(function, item))
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for one in waiting:
+                one.cancel()
