@@ -169,10 +169,6 @@ class TranslationBatches(keras.utils.PyDataset):
             raise UserError(f"invalid round {number}: give 0 or more, and only 0 for a single pass.")
         self.round = number
 
-    def epoch_of_round(self, number: int) -> float:
-        """Return how many times the corpus has been read when a round begins, as a float."""
-        return number * len(self) / self.batches_per_epoch
-
     def _rng(self, *key):
         return np.random.default_rng((self.seed, *key))
 
@@ -241,24 +237,6 @@ class TranslationBatches(keras.utils.PyDataset):
         if self.links is not None:
             x["links"] = self.links.matrices(rows, target_width, source_width)
         return x, labels, (target_mask & (rows >= 0)[:, None]).astype(np.float32)
-
-    def padding_report(self) -> dict[str, float]:
-        """Report how much of the batches of an epoch is padding.
-
-        Returns:
-            A dict of `shapes`, `batches` per epoch, and the shares of padding
-            `source_padding` and `target_padding`, rows of weight zero included.
-        """
-        batch_rows = np.multiply(self._batch_counts, self.rows)
-        cells = batch_rows @ np.array(self.bounds)
-        real = [self.corpus.tokens(side) + len(self.corpus) for side in ("source", "target")]
-        source_padding, target_padding = (1 - np.array(real) / cells).tolist()
-        return {
-            "shapes": sum(count > 0 for count in self._batch_counts),
-            "batches": self.batches_per_epoch,
-            "source_padding": source_padding,
-            "target_padding": target_padding,
-        }
 
 
 def evaluation_batches(

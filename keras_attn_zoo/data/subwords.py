@@ -5,7 +5,7 @@ import hashlib
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from keras_attn_zoo.data import END, PAD, START, UNKNOWN
@@ -232,8 +232,8 @@ class Subwords:
         >>> path = train_subwords(["ab ab", "ab b"], "/tmp/pieces.spm", None, model_type="char")
         >>> subwords = Subwords(path)
         >>> [ids] = subwords.encode(["b ab"])
-        >>> subwords.pieces(ids), subwords.word_groups(ids), subwords.decode(ids)
-        (['▁', 'b', '▁', 'a', 'b'], [0, 0, 1, 1, 1], 'b ab')
+        >>> subwords.pieces(ids), subwords.decode(ids)
+        (['▁', 'b', '▁', 'a', 'b'], 'b ab')
     """
 
     end = END
@@ -354,27 +354,3 @@ class Subwords:
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Turn ids into pieces; a piece that begins a word begins with `▁`."""
         return self._processor.id_to_piece([int(i) for i in ids])
-
-    def word_groups(self, pieces: Sequence[str] | Sequence[int]) -> list[int]:
-        """Return the whitespace word that each piece belongs to.
-
-        Use it to merge the attention of pieces into that of words.
-
-        Args:
-            pieces: the pieces of one sentence, or their ids.
-
-        Returns:
-            A list of word indices counted from 0; -1 for padding, start and end.
-        """
-        texts = [piece for piece in pieces if isinstance(piece, str)]
-        if len(texts) < len(pieces):
-            texts = self.pieces([int(piece) for piece in pieces])
-        groups, word = [], -1
-        for piece in texts:
-            if piece in SPECIAL_PIECES and piece != SPECIAL_PIECES[UNKNOWN]:
-                groups.append(-1)
-                continue
-            if word < 0 or self.whole_words or piece.startswith(_SPACE):
-                word += 1
-            groups.append(word)
-        return groups
