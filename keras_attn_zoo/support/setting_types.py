@@ -232,7 +232,7 @@ class Number(Setting):
 class Rate(Number):
     """A number of at least 0 and below 1."""
 
-    default: float = 0.0
+    default: float = dataclasses.field(default=0.0, kw_only=False)
     least: float = 0
     most: float = 1
     below: bool = True
