@@ -279,17 +279,8 @@ def _keep_compiled():
 
 
 def _limit_compiled(folder):
-    """Have JAX remove what it used least recently, where it can: it needs a package, and writes at every look."""
+    """Have JAX remove what it used least recently, where it can: it writes at every look."""
     if not os.access(folder, os.W_OK):
-        return
-    if importlib.util.find_spec("filelock") is None:
-        # Whoever has no limit misses none.
-        if os.environ.get("JAX_COMPILATION_CACHE_MAX_SIZE") != "-1":
-            _LOG.warning(
-                "the compiled programs in %s have no limit of size, for which JAX needs filelock: pip install filelock",
-                shown(folder),
-            )
-        os.environ["JAX_COMPILATION_CACHE_MAX_SIZE"] = "-1"
         return
     os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(MOST_COMPILED))
     # It keeps nothing more beside a program without a time, left by a process that was killed or had no limit.
