@@ -7,15 +7,16 @@ from keras import ops
 from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo import kernels
-from keras_attn_zoo.bodies.nested_layers import build_once, deserialize_layers, serialize_layer
+from keras_attn_zoo.bodies.nested_layers import build_once, deserialize_layers
 from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.dense import Dense, LinearMap, check_int8, quantize_to_int8
 from keras_attn_zoo.support.compat import attach_layer, replace_policy
+from keras_attn_zoo.support.configuration import Configured
 from keras_attn_zoo.support.types import Config, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class OutputProjection(keras.layers.Layer):
+class OutputProjection(Configured, keras.layers.Layer):
     """Project readouts onto the vocabulary, with its own matrix or that of the target embedding.
 
     Use it as the last layer of a translator, in place of `keras.layers.Dense`.
@@ -132,12 +133,3 @@ class OutputProjection(keras.layers.Layer):
     def from_config(cls, config: Config) -> Self:
         """Create a layer from the result of `get_config`."""
         return cls(**deserialize_layers(config, "embedding"))
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "embedding": serialize_layer(self.embedding),
-            "use_bias": self.use_bias,
-        }

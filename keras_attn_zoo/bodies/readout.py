@@ -9,11 +9,12 @@ from keras import ops
 from keras_attn_zoo.layers.base.checks import check_choice, check_positive
 from keras_attn_zoo.layers.base.dense import Dense
 from keras_attn_zoo.support.choices import READOUTS
-from keras_attn_zoo.support.types import Config, Shape, Tensor
+from keras_attn_zoo.support.configuration import Configured
+from keras_attn_zoo.support.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class Readout(keras.layers.Layer):
+class Readout(Configured, keras.layers.Layer):
     """Combine the decoder state s_i, the context c_i and, if given, the embedding of y_{i-1}.
 
     Use it between an RNN decoder and its projection onto the vocabulary.
@@ -84,7 +85,3 @@ class Readout(keras.layers.Layer):
             return input_shape[0]
         width = self.units or sum(shape[-1] for shape in input_shape)
         return (*input_shape[0][:-1], width)
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "kind": self.kind, "units": self.units}

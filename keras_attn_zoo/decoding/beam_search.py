@@ -17,7 +17,8 @@ from keras_attn_zoo.decoding.logits_processors import (
     composed,
 )
 from keras_attn_zoo.kernels import top_k
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.configuration import Configured
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # Coverage of a source position that hard attention leaves out, whose logarithm would not be finite.
 _LEAST_COVERAGE = 1e-9
@@ -118,7 +119,7 @@ def flat(x: Tensor) -> Tensor:
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class BeamSearch(keras_hub.samplers.Sampler):
+class BeamSearch(Configured, keras_hub.samplers.Sampler):
     """Search for the translations with the highest length-normalised log-probability.
 
     Use it as `translator.compile(sampler=BeamSearch(num_beams=5))`, or through
@@ -467,8 +468,3 @@ class BeamSearch(keras_hub.samplers.Sampler):
         others = places - ops.cast(places <= token, "int32")
         steps = ops.where(alone, ops.where(places == 0, cost, IMPOSSIBLE), steps)
         return steps, ops.where(alone, ops.where(places == 0, token, others), ids)
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        own = ("num_beams", "length_penalty", "coverage_penalty", "min_length", "no_repeat_ngram")
-        return {**super().get_config(), **{name: getattr(self, name) for name in own}}

@@ -8,7 +8,7 @@ from keras import ops, tree
 
 from keras_attn_zoo.decoding.beam_search import BeamSearch, Step, flat
 from keras_attn_zoo.decoding.logits_processors import IMPOSSIBLE
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -91,10 +91,6 @@ class DiverseBeamSearch(BeamSearch):
             taken = taken + ops.sum(counts, axis=1)
             found.append({**best, "parents": parents + first, "log_probs": log_probs})
         return tree.map_structure(lambda *groups: ops.concatenate(groups, axis=1), *found)
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "groups": self.groups, "diversity": self.diversity}
 
 
 def _sorted(found):

@@ -10,7 +10,7 @@ from keras import ops, tree
 
 from keras_attn_zoo.decoding.beam_search import BeamSearch, Step, flat
 from keras_attn_zoo.decoding.logits_processors import IMPOSSIBLE, tokens_at
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # In the place of an id of a phrase: the token behind it, which begins another word; and what follows that.
 WORD_START, ANYTHING = -1, -2
@@ -121,10 +121,6 @@ class GridBeamSearch(BeamSearch):
             "log_probs": ops.where(scores > 1.5 * IMPOSSIBLE, log_probs, IMPOSSIBLE),
             "scores": scores,
         }
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "phrase_tokens": self.phrase_tokens, "word_starts": self.word_starts}
 
 
 def phrase_rows(phrases: Sequence[Sequence[Sequence[int]]]) -> np.ndarray:

@@ -8,7 +8,7 @@ from keras import ops, tree
 
 from keras_attn_zoo.decoding.beam_search import BeamSearch, stops_at
 from keras_attn_zoo.decoding.logits_processors import IMPOSSIBLE, LogitsProcessor, composed
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
@@ -193,11 +193,6 @@ class PooledBeamSearch(BeamSearch):
             "certain": ops.logical_not(improvable),
             "state": {**state, **tree.map_structure(flat, pool["kept"])},
         }
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        own = {name: getattr(self, name) for name in ("early_stopping", "forced_end", "renormalize")}
-        return {**super().get_config(), **own}
 
 
 def _kept(state, function):

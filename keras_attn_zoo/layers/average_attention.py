@@ -12,7 +12,7 @@ from keras_attn_zoo.layers.base.dropout import Dropout
 from keras_attn_zoo.layers.base.kernel_initialization import fresh_initializer
 from keras_attn_zoo.layers.base.self_attention_steps import SelfAttentionSteps
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Initializer, Shape, Tensor, TensorTree
 
 
 @attention(
@@ -189,14 +189,3 @@ class AverageAttention(SelfAttentionSteps):
         query = memory["query"]
         mean = memory["sum"] / self.ahead(query, memory)
         return self._refine(query[:, 0], ops.cast(mean, self.compute_dtype))[:, None]
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "use_ffn": self.use_ffn,
-            "use_gate": self.use_gate,
-            "ffn_dim": self.ffn_dim,
-            "dropout": self.dropout,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

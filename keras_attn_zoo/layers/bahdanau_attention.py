@@ -16,7 +16,7 @@ from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Initializer, Shape, Tensor, TensorTree
 
 
 @attention(
@@ -134,12 +134,3 @@ class BahdanauAttention(AttentionLayer):
         )
         weights = self.normalize(ops.expand_dims(energies, (1, 2)), mask)
         return weights, {"accumulated": state["accumulated"] + weights}
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "attention_feedback": self.attention_feedback,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

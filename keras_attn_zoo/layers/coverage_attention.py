@@ -10,7 +10,7 @@ from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Initializer, Shape, Tensor, TensorTree
 
 
 @attention(
@@ -122,12 +122,3 @@ class CoverageAttention(AttentionLayer):
         got = ops.cast(weights[:, 0, 0, :, None], coverage.dtype) * self.weight(self.update_weight_kernel)
         coverage = ops.tanh(covered + got + memory["key"]["update"] + at["update"][:, 0])
         return weights, {"coverage": coverage}
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "coverage_dim": self.coverage_dim,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

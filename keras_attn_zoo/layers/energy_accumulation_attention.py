@@ -7,7 +7,7 @@ from keras import ops
 from keras_attn_zoo.layers.base.checks import is_integer, is_number
 from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # Larger than any sentence: a larger window must be a mistake.
 _LARGEST_WINDOW = 1000
@@ -127,7 +127,3 @@ class EnergyAccumulationAttention(DotProductAttention):
             power, reach = ops.matmul(power, power), 2 * reach
         scores = self.normalize(energies, mask)
         return self.weigh(scores, memory, mask, training), scores
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "mixing": self.mixing, "window": self.window}

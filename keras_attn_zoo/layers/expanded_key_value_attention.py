@@ -9,7 +9,7 @@ from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.base.rematerialization import may_be
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
 
 VARIANTS = (1, 2, 3, 4)
 
@@ -316,7 +316,3 @@ class ExpandedKeyValueAttention(DotProductAttention):
             parts = [ops.reshape(self.weight(x), (self.num_heads, -1)) for x in biases]
             return ops.concatenate(parts, axis=-1)
         return ops.zeros(shape, dtype=self.compute_dtype)
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "variant": self.variant}

@@ -8,7 +8,7 @@ from keras_attn_zoo.layers.base.checks import check_choice, check_positive
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.luong_attention import LuongAttention
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Initializer, Shape, Tensor, TensorTree
 
 ALIGNMENTS = ("monotonic", "predictive")
 
@@ -132,7 +132,3 @@ class LocalAttention(LuongAttention):
         if self.alignment == "monotonic":
             return weights
         return weights * ops.exp(-2.0 * ops.square(distance / self.window))
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "alignment": self.alignment, "window": self.window}

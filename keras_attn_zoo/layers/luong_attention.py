@@ -11,7 +11,7 @@ from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_choice, check_positive
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Initializer, Shape, Tensor, TensorTree
 
 SCORES = ("dot", "general", "concat")
 
@@ -128,12 +128,3 @@ class LuongAttention(AttentionLayer):
         if self.score == "concat":
             return additive_energies(linear(self, query, self.query_kernel), memory["key"], energy_vector(self))
         return ops.matmul(query, ops.transpose(memory["key"], (0, 2, 1)))[:, None]
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "score": self.score,
-            "units": self.units,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

@@ -10,7 +10,7 @@ from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.kernel_initialization import fresh_initializer
 from keras_attn_zoo.layers.base.position_attention import PositionAttention, check_length
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor
+from keras_attn_zoo.support.types import Initializer, Shape, Tensor
 
 
 @attention(
@@ -104,12 +104,3 @@ class RandomSynthesizerAttention(PositionAttention):
         length = check_length(self, length, self.max_length)
         rows, *columns = (first(ops.convert_to_tensor(matrix), length, axis=1) for matrix in self.matrices)
         return ops.matmul(rows, ops.transpose(columns[0], (0, 2, 1))) if columns else first(rows, length, axis=2)
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "max_length": self.max_length,
-            "energy_initializer": keras.initializers.serialize(self.energy_initializer),
-            "rank": self.rank,
-        }

@@ -9,7 +9,7 @@ from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.base.positions import POSITIONS, RelativePositions
 from keras_attn_zoo.layers.base.self_attention_steps import ProjectionsSeen
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 
 @attention(
@@ -170,7 +170,3 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
         sources, target = memory["positions"], state["position"][:, None]
         seen = ops.logical_and(self._is_near(target, sources), sources <= target)[:, None]
         return context, ops.where(seen, ops.take(scores, self._place(sources), axis=-1), 0.0), after
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "window": self.window, "sinks": self.sinks}

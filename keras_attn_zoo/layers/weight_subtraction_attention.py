@@ -5,7 +5,7 @@ from typing import Any
 from keras_attn_zoo.layers.base.checks import is_number
 from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 
 @attention(
@@ -68,7 +68,3 @@ class WeightSubtractionAttention(DotProductAttention):
         """Subtract the weights so far."""
         weights = self.normalize(at - (self.subtraction * self.key_dim**-0.5) * state["past"], mask)
         return weights, {"past": state["past"] + weights}
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "subtraction": self.subtraction}

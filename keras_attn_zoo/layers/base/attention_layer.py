@@ -314,6 +314,9 @@ class AttentionLayer(AttentionCall):
         return self.weigh(dropped, memory, mask, training=False), weights
 
     def get_config(self) -> Config:
-        """Return the arguments of the constructor and, after `quantize`, the policies of the projections."""
+        """Return the arguments of the constructors and, after `quantize`, the policies of the projections.
+
+        A mechanism keeps each argument as an attribute of the same name, or adds it in a `get_config` of its own.
+        """
         normalizer = {} if self.softmax_alone else {"normalizer": self.normalizer}
         return with_quantized_policies(self, {**super().get_config(), **normalizer})
