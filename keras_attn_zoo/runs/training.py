@@ -162,7 +162,7 @@ def _train(
         bucket_count=min(3, system.data.bucket_count),
         **(special or {}),
     )
-    rounds = _rounds(batches, steps)
+    rounds = None if steps is None else math.ceil(steps / len(batches))
     watched, stopping = _watching(training, run, batches)
     state = ResumableState(run.state, batches, [*watched, *stopping])
     ended = state.read()
@@ -361,10 +361,6 @@ def check_training(
                 "validate more often, or average fewer."
             )
     return batches, steps
-
-
-def _rounds(batches, steps):
-    return None if steps is None else math.ceil(steps / len(batches))
 
 
 def _scorers(system, corpus, data):
