@@ -31,21 +31,18 @@ class TranslationBackbone(
 ):
     """Base class of the bodies: a functional model, and a stepwise search with the same layers.
 
-    Subclass it for a new body, and define `_search_constants`, `_begin` and
-    `_advance`. A search runs as follows::
+    Subclass it for a new body, and define `_search_constants`, `_begin` and `_advance`. A search runs as follows::
 
         constants, memory, state = backbone.start_search(encoder_token_ids, encoder_padding_mask, max_length)
         logits, scores, state = backbone.search_step(token_ids, memory, state, constants)
 
-    `memory` and `state` are trees of tensors with a row for each hypothesis, of
-    which a sentence may have several; `constants` is what all of them share.
-    `scores` are those of `attention_layer`, `(rows, heads, source)`.
+    `memory` and `state` are trees of tensors with a row for each hypothesis, of which a sentence may have several;
+    `constants` is what all of them share. `scores` are those of `attention_layer`, `(rows, heads, source)`.
 
-    The outputs of the functional model are a dict: "encoder_sequence_output"
-    `(batch, source, width)`, "decoder_sequence_output" `(batch, target, width)`,
-    "decoder_embedding_output" `(batch, target, width)`, the embeddings of the
-    previous tokens, and "attention_scores" `(batch, heads, target, source)`, those
-    of `attention_layer`. `logits` computes logits from them.
+    The outputs of the functional model are a dict: "encoder_sequence_output" `(batch, source, width)`,
+    "decoder_sequence_output" `(batch, target, width)`, "decoder_embedding_output" `(batch, target, width)`, the
+    embeddings of the previous tokens, and "attention_scores" `(batch, heads, target, source)`, those of
+    `attention_layer`. `logits` computes logits from them.
 
     `input` has five entries, one more than a preprocessor makes: Keras wants data for "teacher_forcing_mask" too, an
     optional one. For a model on top of a translator's body, call the body: `keras.Model(translator.input,

@@ -24,11 +24,9 @@ class OutputProjection(Configured, keras.layers.Layer):
         z_i = E t_i [+ b]      with `embedding`, E the target embedding
         z_i = W t_i + b        otherwise
 
-    The matrix has the shape `(vocabulary, width)`, and positions are one axis: the
-    gradient of so wide a layer is then a single product of two matrices, whereas
-    that of a dense layer on `(batch, target, width)` is rearranged in memory. Under
-    XLA on a CPU, this makes a training step of the whole RNN translator a quarter
-    faster.
+    The matrix has the shape `(vocabulary, width)`, and positions are one axis: the gradient of so wide a layer is then
+    a single product of two matrices, whereas that of a dense layer on `(batch, target, width)` is rearranged in memory.
+    Under XLA on a CPU, this makes a training step of the whole RNN translator a quarter faster.
 
     Quantized to int8, it has a matrix of its own, whatever it shares otherwise.
 

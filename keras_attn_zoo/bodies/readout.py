@@ -39,9 +39,8 @@ class Readout(Configured, keras.layers.Layer):
     Example:
         >>> Readout("maxout", 4)([keras.ops.ones((2, 3)), keras.ops.ones((2, 5))])  # (2, 4)
 
-    Source: "linear" Hiemsch, section 6; "tanh" Dang, section 2.4 (the
-    attentional state of the work it cites); "maxout" named by Hiemsch,
-    section 6, as Bahdanau's; "state" Bahar, equation 12, where the text has s_{i-1}.
+    Source: "linear" Hiemsch, section 6; "tanh" Dang, section 2.4 (the attentional state of the work it cites); "maxout"
+    named by Hiemsch, section 6, as Bahdanau's; "state" Bahar, equation 12, where the text has s_{i-1}.
     """
 
     def __init__(self, kind: str, units: int | None = None, **kwargs: Any) -> None:

@@ -28,9 +28,8 @@ ENCODER_LAYERS = {"gru": GRU, "lstm": LSTM}
 class RNNBackbone(TranslationBackbone):
     """RNN encoder-decoder with any cross-attention.
 
-    Use it for the systems of Hiemsch (`cross_attention="bahdanau"` and
-    "uniform") and, with `attention_query="current_state"` and input feeding,
-    for Luong's. See `RNNDecoder` for the equations of both orders.
+    Use it for the systems of Hiemsch (`cross_attention="bahdanau"` and "uniform") and, with
+    `attention_query="current_state"` and input feeding, for Luong's. See `RNNDecoder` for the equations of both orders.
 
         h = bi-RNN(e(x_1..x_J)),  s_0 = W [last forward state ; last backward state]
 
@@ -58,12 +57,11 @@ class RNNBackbone(TranslationBackbone):
         max_jump: None, or D of a `FirstOrderAlignment`: the alignment is then a hidden Markov model.
         dtype: dtype policy of all layers.
 
-    Inputs, a dict: "encoder_token_ids" `(batch, source)`, "encoder_padding_mask"
-    (true on tokens), "decoder_token_ids" `(batch, target)`, and two optional ones:
-    "decoder_padding_mask" `(batch, target)`, which sets the scores of padded
-    positions to 0, and "teacher_forcing_mask" `(batch, target)`: where it is
-    false, the decoder is fed its own prediction instead of the given token, which
-    a latent alignment does not support. Outputs: see `TranslationBackbone`.
+    Inputs, a dict: "encoder_token_ids" `(batch, source)`, "encoder_padding_mask" (true on tokens), "decoder_token_ids"
+    `(batch, target)`, and two optional ones: "decoder_padding_mask" `(batch, target)`, which sets the scores of padded
+    positions to 0, and "teacher_forcing_mask" `(batch, target)`: where it is false, the decoder is fed its own
+    prediction instead of the given token, which a latent alignment does not support. Outputs: see
+    `TranslationBackbone`.
 
     Raises:
         UserError: an unknown name, or arguments that do not fit together.
@@ -78,10 +76,9 @@ class RNNBackbone(TranslationBackbone):
 
     Source: Hiemsch, section 4; Dang, sections 2.3 and 2.4; Bahar, section 6.
 
-    Differences from the paper: Hiemsch's readout gets the new state s_i, as in
-    Bahdanau's original; the text says s_{i-1}. The same holds for Bahar's
-    lexicon (equation 12), in a decoder that attends before its cells: s_i has
-    seen the context c_i, which the text keeps out of the lexicon.
+    Differences from the paper: Hiemsch's readout gets the new state s_i, as in Bahdanau's original; the text says
+    s_{i-1}. The same holds for Bahar's lexicon (equation 12), in a decoder that attends before its cells: s_i has seen
+    the context c_i, which the text keeps out of the lexicon.
     """
 
     arguments = RNNArguments

@@ -1,7 +1,6 @@
 """Parallel text: files, filters, subwords, cached token ids, batches.
 
-The names below are imported on first use, so that reading a corpus needs
-neither Keras nor SentencePiece.
+The names below are imported on first use, so that reading a corpus needs neither Keras nor SentencePiece.
 """
 
 import importlib

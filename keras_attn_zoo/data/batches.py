@@ -40,15 +40,12 @@ def _gather(ids, starts, lengths, width, end):
 class TranslationBatches(keras.utils.PyDataset):
     """Padded batches of an encoded corpus, as an endless stream or a single pass.
 
-    Sentence pairs are sorted into buckets of fixed shapes, each with a fixed number
-    of rows, so there are as many batch shapes as buckets; the last batch of a
-    bucket is filled up with rows of weight zero.
+    Sentence pairs are sorted into buckets of fixed shapes, each with a fixed number of rows, so there are as many batch
+    shapes as buckets; the last batch of a bucket is filled up with rows of weight zero.
 
-    The stream is the concatenation of epochs, shuffled by (seed, epoch). It is
-    cut into rounds of equal length, each followed by a validation; a round
-    is what `fit` calls an epoch. Batch `i` is `i` batches after the start of
-    the round set by `set_round`, so a run resumed at a round reads the same
-    batches as an uninterrupted one.
+    The stream is the concatenation of epochs, shuffled by (seed, epoch). It is cut into rounds of equal length, each
+    followed by a validation; a round is what `fit` calls an epoch. Batch `i` is `i` batches after the start of the
+    round set by `set_round`, so a run resumed at a round reads the same batches as an uninterrupted one.
 
     Train with `model.fit(**fit_arguments(batches), epochs=...)`.
 
@@ -71,13 +68,11 @@ class TranslationBatches(keras.utils.PyDataset):
             down to a multiple of 8, if there are at least 8.
         sentences_per_batch: rows of every batch. Give this or `tokens_per_batch`.
         seed: random seed of the order and of the coin tosses of teacher forcing.
-        shuffle: whether to shuffle; otherwise buckets follow one another and
-            sentences keep the order of the corpus.
+        shuffle: whether to shuffle; otherwise buckets follow one another and sentences keep the order of the corpus.
         repeat: whether the stream is endless, instead of a single pass.
         bucket_count: maximum number of buckets, if `bounds` is not given.
-        teacher_forcing: function of the step, counted in batches from the
-            beginning of the stream, that returns the probability of feeding
-            the gold token; with `None` it is always fed, and batches have no mask for it.
+        teacher_forcing: function of the step, counted in batches from the beginning of the stream, that returns the
+            probability of feeding the gold token; with `None` it is always fed, and batches have no mask for it.
         rounds_per_epoch: approximate number of rounds in an epoch.
         steps_per_round: batches per round; overrides `rounds_per_epoch`.
         start, ends: id of the token that begins a target sentence, and of those that end a source and a target
@@ -251,8 +246,7 @@ def evaluation_batches(
     """Create batches for a single pass in a fixed order, as validation and scoring need them.
 
     Args:
-        corpus: an `EncodedCorpus`.
-        bounds, tokens_per_batch, sentences_per_batch, bucket_count, start, ends: as in
+        corpus: an `EncodedCorpus`. bounds, tokens_per_batch, sentences_per_batch, bucket_count, start, ends: as in
             `TranslationBatches`.
 
     Returns:
@@ -303,8 +297,7 @@ def as_fit_input(batches: TranslationBatches) -> Any:
     expect all batches to have the shapes of the first two.
 
     Args:
-        batches: `TranslationBatches`. If they repeat, `fit` needs
-            `steps_per_epoch`, which `fit_arguments` provides.
+        batches: `TranslationBatches`. If they repeat, `fit` needs `steps_per_epoch`, which `fit_arguments` provides.
 
     Returns:
         `batches` themselves, or a dataset that yields them; with several devices, in rows that these can share.
@@ -332,9 +325,8 @@ def as_fit_input(batches: TranslationBatches) -> Any:
 def fit_arguments(batches: TranslationBatches) -> dict[str, Any]:
     """Return the arguments with which `fit` reads training batches, round by round.
 
-    To resume, call `batches.set_round` first: `fit` starts at that round and
-    counts it as its epoch of the same number. A further `fit` starts there
-    again unless another round is set.
+    To resume, call `batches.set_round` first: `fit` starts at that round and counts it as its epoch of the same number.
+    A further `fit` starts there again unless another round is set.
 
     Args:
         batches: `TranslationBatches` that repeat.

@@ -44,20 +44,17 @@ _FILES = {_META, _LINES, *map(_ids_file, _SIDES), *map(_offsets_file, _SIDES)}
 class EncodedCorpus:
     """The token ids of a filtered parallel corpus, memory-mapped.
 
-    Created by `build_cache`. Ids exclude start and end tokens. The files are
-    compared with their SHA-256 when the cache is opened, which reads each of them
-    once and takes about a second per gigabyte, or per ten million sentence pairs.
+    Created by `build_cache`. Ids exclude start and end tokens. The files are compared with their SHA-256 when the cache
+    is opened, which reads each of them once and takes about a second per gigabyte, or per ten million sentence pairs.
 
     Args:
         folder: the cache.
 
     Attributes:
         source_ids, target_ids: all ids of a side in one flat array.
-        source_offsets, target_offsets: where each sentence begins in it, and
-            the end; one longer than the corpus.
+        source_offsets, target_offsets: where each sentence begins in it, and the end; one longer than the corpus.
         source_lengths, target_lengths: tokens per sentence.
-        lines: number of each sentence pair in the corpus before filtering,
-            counted from 0.
+        lines: number of each sentence pair in the corpus before filtering, counted from 0.
         report: the `FilterReport` of the pairs kept and dropped.
         reused: whether `build_cache` reused an existing cache.
 
@@ -315,8 +312,7 @@ def build_cache(
 
     Args:
         folder: the cache, a folder with nothing else in it.
-        pairs: (source, target) sentences that can be iterated more than once:
-            `ParallelFiles`, `TSVFile` or a list.
+        pairs: (source, target) sentences that can be iterated more than once: `ParallelFiles`, `TSVFile` or a list.
         source_subwords, target_subwords: `Subwords` of the two sides.
         pair_filter: a `Filter`; with `None`, only pairs with an empty side are dropped.
         max_source_tokens, max_target_tokens: maximum tokens per sentence, without start and end; pairs above are

@@ -139,8 +139,7 @@ def train_subwords(
 ) -> Path:
     """Train a SentencePiece model on a stream of sentences.
 
-    The same text and options give the same file on every machine. Ids 0 to 3
-    are `<pad>`, `<unk>`, `<s>` and `</s>`.
+    The same text and options give the same file on every machine. Ids 0 to 3 are `<pad>`, `<unk>`, `<s>` and `</s>`.
 
     Args:
         sentences: iterable of sentences, read once.
@@ -182,12 +181,10 @@ def train_subword_pair(
         folder: where `source.spm` and `target.spm`, or `joint.spm`, are written.
         vocabulary_size: number of pieces of each model.
         joint: whether to train one model on both sides together.
-        **options: `model_type`, `byte_fallback` and `character_coverage` of
-            `train_subwords`.
+        **options: `model_type`, `byte_fallback` and `character_coverage` of `train_subwords`.
 
     Returns:
-        The paths of the source model and the target model; the same path
-        twice for a joint model.
+        The paths of the source model and the target model; the same path twice for a joint model.
 
     Raises:
         UserError: as in `train_subwords`; nothing has been written then.
@@ -225,8 +222,7 @@ class Subwords:
         whole_words: whether it is a word model.
 
     Raises:
-        UserError: there is no such file, it is damaged, or its special ids
-            are not those of `train_subwords`.
+        UserError: there is no such file, it is damaged, or its special ids are not those of `train_subwords`.
 
     Example:
         >>> path = train_subwords(["ab ab", "ab b"], "/tmp/pieces.spm", None, model_type="char")

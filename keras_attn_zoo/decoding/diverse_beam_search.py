@@ -15,15 +15,13 @@ from keras_attn_zoo.support.types import Tensor, TensorTree
 class DiverseBeamSearch(BeamSearch):
     """Beam search for translations that differ: groups of beams take different tokens at the same position.
 
-    Use it for an n-best list with real alternatives, for example to choose from by
-    minimum Bayes risk. At each position the groups follow each other, and group g
-    takes the continuations with the highest
+    Use it for an n-best list with real alternatives, for example to choose from by minimum Bayes risk. At each position
+    the groups follow each other, and group g takes the continuations with the highest
 
         log p(y_1..y_i | x) - λ · |{y_i in the groups before g}|
 
-    with a count of the beams that have taken the token there. Each group is a beam
-    search with `num_beams / groups` beams. All hypotheses are then sorted by their
-    scores, see `BeamSearch`, and what two groups have found counts once.
+    with a count of the beams that have taken the token there. Each group is a beam search with `num_beams / groups`
+    beams. All hypotheses are then sorted by their scores, see `BeamSearch`, and what two groups have found counts once.
 
     Args:
         num_beams: number of hypotheses, a multiple of `groups`.

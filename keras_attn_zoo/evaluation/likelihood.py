@@ -9,8 +9,7 @@ from keras_attn_zoo.support.errors import UserError
 def perplexity(total_nll: float, tokens: int) -> float:
     """Return the perplexity of a corpus: the number of equally likely tokens to choose from.
 
-    Use it on sums over the whole corpus, so that sentences are weighted by their
-    number of tokens.
+    Use it on sums over the whole corpus, so that sentences are weighted by their number of tokens.
 
         PPL = exp(-1/N · Σ_n log p(e_n))
 

@@ -60,9 +60,8 @@ class AverageAttention(SelfAttentionSteps):
 
     Shapes: `(batch, length, width)` in and out; scores `(batch, 1, length, length)`.
 
-    Masking: always causal, whatever `use_causal_mask` says. With padding, the mean
-    is over the real positions so far. A row with nothing to average gives 0.
-    With an `attention_mask`, the mean costs a matrix product instead of a
+    Masking: always causal, whatever `use_causal_mask` says. With padding, the mean is over the real positions so far. A
+    row with nothing to average gives 0. With an `attention_mask`, the mean costs a matrix product instead of a
     cumulative sum.
 
     State: `{"sum": (batch, width), "position": (batch,)}`.
@@ -76,10 +75,9 @@ class AverageAttention(SelfAttentionSteps):
 
     Source: Dang, sections 2.8 and 2.9, after Zhang et al. 2018.
 
-    Differences from the paper: Dang's formula has the network but no gate, and the
-    toolkit it used (section 2.9) has the gate but no network. Zhang et al. have
-    both, which is the default here. The formula does not define its network; here
-    it is that of Zhang et al., with one hidden layer.
+    Differences from the paper: Dang's formula has the network but no gate, and the toolkit it used (section 2.9) has
+    the gate but no network. Zhang et al. have both, which is the default here. The formula does not define its network;
+    here it is that of Zhang et al., with one hidden layer.
     """
 
     softmax_alone = "its weights are equal, without energies"

@@ -33,9 +33,8 @@ from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
 class DenseSynthesizerAttention(ProjectionsSeen):
     """Self-attention whose energies a network computes from the attending token alone.
 
-    Use it in place of self-attention to see what the comparison of tokens is worth:
-    a token says at which positions it looks, whatever stands there. It must know the
-    longest sentence.
+    Use it in place of self-attention to see what the comparison of tokens is worth: a token says at which positions it
+    looks, whatever stands there. It must know the longest sentence.
 
         ê_i  = W_2 relu(W_1 x_i + b_1) + b_2,   α_i = softmax(ê_i)
         ê_ij = u_{i,⌊j/B⌋} w_{i,j mod B},   [u_i ; w_i] = W_2 relu(W_1 x_i + b_1) + b_2         `factorized`

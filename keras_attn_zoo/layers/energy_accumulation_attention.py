@@ -46,9 +46,8 @@ class EnergyAccumulationAttention(DotProductAttention):
 
     Shapes: see `MultiHeadAttention`; a `value` is required.
 
-    Masking: positions outside the sentence and padded positions (`value_mask`) add 0
-    to a window, which is always divided by 2k + 1. All other masks apply only to
-    the softmax.
+    Masking: positions outside the sentence and padded positions (`value_mask`) add 0 to a window, which is always
+    divided by 2k + 1. All other masks apply only to the softmax.
 
     State: `{"past": (batch, heads, 1, source)}`, the previous energies.
 

@@ -49,8 +49,7 @@ VARIANTS = (1, 2, 3, 4)
 class ExpandedKeyValueAttention(DotProductAttention):
     """Multi-head cross-attention that can attend to its own previous context as well as the source.
 
-    Use it as cross-attention of a Transformer's decoder, to let a position reuse
-    what the previous one has read.
+    Use it as cross-attention of a Transformer's decoder, to let a position reuse what the previous one has read.
 
         α_i^n = softmax([ê_i1^n, ..., ê_iJ^n, (g_k^n)ᵀ W_q^n s_i / √d_k])
         c_i^n = Σ_j α_ij^n (W_v^n h_j) + α_ig^n g_v^n,   c_i = Σ_n O^n c_i^n + b
@@ -74,8 +73,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
         variant: 1 to 4, as above.
         num_heads, key_dim, **kwargs: see `MultiHeadAttention`.
 
-    Shapes: see `MultiHeadAttention`; a `value` is required. The scores cover only
-    the source: they sum to 1 - p_i.
+    Shapes: see `MultiHeadAttention`; a `value` is required. The scores cover only the source: they sum to 1 - p_i.
 
     Masking: see `MultiHeadAttention`. A position with no source to attend to gets
     0, and the next position gets the pair made from c_{i-1} = 0.

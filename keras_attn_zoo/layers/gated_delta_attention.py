@@ -22,9 +22,8 @@ _EPSILON = 1e-6
 class GatedDeltaAttention(MatrixStateAttention):
     """Decoder self-attention with an associative memory: a matrix that corrects what it holds of a key.
 
-    Use it in place of a decoder's self-attention if sequences are long or a search
-    must be cheap: its state is a matrix for each head, which, unlike that of linear
-    attention, can replace what it has stored, and forget.
+    Use it in place of a decoder's self-attention if sequences are long or a search must be cheap: its state is a matrix
+    for each head, which, unlike that of linear attention, can replace what it has stored, and forget.
 
         S_i = α_i (S_{i-1} - β_i k_i (k_iᵀ S_{i-1})) + β_i k_i v_iᵀ
         c_i = O (silu(W_g x_i) ⊙ [w ⊙ norm(S_iᵀ q_i / √d_k)]) + b

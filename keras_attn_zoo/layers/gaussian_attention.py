@@ -26,9 +26,8 @@ _REACH = 6.0
 class GaussianAttention(PositionAttention):
     """Self-attention with hard-coded weights: a normal distribution around a neighbour.
 
-    Use it in place of self-attention if the neighbourhood is enough: the weights
-    are constant for each length, without parameters, and a search keeps only a
-    window, however long the sentence.
+    Use it in place of self-attention if the neighbourhood is enough: the weights are constant for each length, without
+    parameters, and a search keeps only a window, however long the sentence.
 
         ê_ij^n = -(j - i - o_n)² / 2σ²
         α_ij^n = softmax_j(ê_ij^n)

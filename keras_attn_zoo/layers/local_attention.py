@@ -51,10 +51,9 @@ class LocalAttention(LuongAttention):
         window: D, the reach of the window on either side.
         score, units, kernel_initializer: as in `LuongAttention`.
 
-    Shapes, masking: see `AttentionLayer`. A row whose window contains no real
-    position gets zero weights and a zero context, as do target positions beyond
-    J + D in "monotonic". Because of the factor, the weights of "predictive" sum to
-    less than one.
+    Shapes, masking: see `AttentionLayer`. A row whose window contains no real position gets zero weights and a zero
+    context, as do target positions beyond J + D in "monotonic". Because of the factor, the weights of "predictive" sum
+    to less than one.
 
     State: none; a step of "monotonic" is given its `position`.
 
@@ -68,11 +67,10 @@ class LocalAttention(LuongAttention):
 
     Source: Luong, Pham and Manning 2015, section 3.2, equations 9 and 10.
 
-    Differences from the paper: the energies of all source positions are computed,
-    then those outside the window are masked, which costs more than a window alone
-    but keeps all shapes fixed. The paper does not say what "monotonic" does past
-    the end of the source; here nothing is attended to. As in the paper, gradients
-    reach W_p and v only through the factor: the window has none.
+    Differences from the paper: the energies of all source positions are computed, then those outside the window are
+    masked, which costs more than a window alone but keeps all shapes fixed. The paper does not say what "monotonic"
+    does past the end of the source; here nothing is attended to. As in the paper, gradients reach W_p and v only
+    through the factor: the window has none.
     """
 
     def __init__(

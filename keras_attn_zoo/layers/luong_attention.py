@@ -53,9 +53,8 @@ class LuongAttention(AttentionLayer):
         α_ij = softmax_j(e_ij)
         c_i  = Σ_j α_ij h_j
 
-    Symbols: s decoder state (the query), h_j encoder state (key and value);
-    W `(query_dim, key_dim)` for "general", its two halves `(query_dim, units)`
-    and `(key_dim, units)` for "concat"; v `(units,)`.
+    Symbols: s decoder state (the query), h_j encoder state (key and value); W `(query_dim, key_dim)` for "general", its
+    two halves `(query_dim, units)` and `(key_dim, units)` for "concat"; v `(units,)`.
 
     Args:
         score: "dot", "general" or "concat".

@@ -25,9 +25,8 @@ from keras_attn_zoo.support.types import Config, Tensor, TensorTree
 class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
     """Scaled dot-product attention in several heads: the baseline of four papers.
 
-    Use it as self-attention and cross-attention of a Transformer, in place of
-    `keras.layers.MultiHeadAttention`: arguments, call, weights and outputs are the
-    same, and it adds steps for a search.
+    Use it as self-attention and cross-attention of a Transformer, in place of `keras.layers.MultiHeadAttention`:
+    arguments, call, weights and outputs are the same, and it adds steps for a search.
 
         ê_ij^n = (W_q^n s_i)ᵀ (W_k^n h_j) / √d_k
         α_ij^n = softmax_j(ê_ij^n)

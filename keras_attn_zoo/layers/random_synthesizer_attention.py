@@ -32,9 +32,8 @@ from keras_attn_zoo.support.types import Initializer, Shape, Tensor
 class RandomSynthesizerAttention(PositionAttention):
     """Self-attention whose energies are trained directly, without looking at the tokens.
 
-    Use it in place of self-attention if the pattern of positions is enough; it
-    saves the projections of query and key, and their product. It must know the
-    longest sentence.
+    Use it in place of self-attention if the pattern of positions is enough; it saves the projections of query and key,
+    and their product. It must know the longest sentence.
 
         α^n = softmax(A^n),   c_i = Σ_n O^n Σ_j α_ij^n (W_v^n x_j) + b
 

@@ -25,9 +25,8 @@ _EPSILON = 1e-6
 class RetentionAttention(MatrixStateAttention):
     """Self-attention whose weights are products that fall with the distance, at another rate in each head.
 
-    Use it in place of a decoder's self-attention if sequences are long or a search
-    must be cheap: its state is a matrix for each head. It knows relative positions,
-    so the model needs no position encodings.
+    Use it in place of a decoder's self-attention if sequences are long or a search must be cheap: its state is a matrix
+    for each head. It knows relative positions, so the model needs no position encodings.
 
         α_ij^n = (R_i q_i)ᵀ (R_j k_j) / √d_k · γ_n^{|i-j|},   γ_n = 1 - 2^{-5-n}
         c_i = O (swish(W_g x_i) ⊙ [norm(Σ_j α_ij^n v_j)]) + b

@@ -23,10 +23,9 @@ from keras_attn_zoo.support.types import Tensor, TensorTree
 class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
     """Multi-head self-attention to the w nearest positions and the first s, the attention sinks.
 
-    Use it in place of self-attention if sequences are long and the neighbourhood
-    matters most: neither the memory of a call nor the state of a search grows as the
-    square of the length, and a search keeps w + s keys and values. The first positions
-    stay visible, since much of the softmax's mass goes there, whatever they say.
+    Use it in place of self-attention if sequences are long and the neighbourhood matters most: neither the memory of a
+    call nor the state of a search grows as the square of the length, and a search keeps w + s keys and values. The
+    first positions stay visible, since much of the softmax's mass goes there, whatever they say.
 
         ê_ij = (W_q x_i)ᵀ (W_k x_j) / √d_k,   α_ij = softmax_j(ê_ij)  over  |i - j| < w  or  j < s
         c_i  = O [Σ_j α_ij (W_v x_j)] + b

@@ -23,9 +23,8 @@ class UniformAttention(AttentionLayer):
         α_ij = 1 / |{j : j is a real source token}|
         c_i  = Σ_j α_ij h_j
 
-    Symbols: h_j the values, α the weights, c the context. There are no
-    parameters; the query only determines the number of target positions, and
-    `key` is ignored.
+    Symbols: h_j the values, α the weights, c the context. There are no parameters; the query only determines the number
+    of target positions, and `key` is ignored.
 
     Shapes, masking, errors: see `AttentionLayer`. State: none.
 

@@ -19,21 +19,18 @@ from keras_attn_zoo.support.types import Tensor, TensorTree
 class WeightSubtractionAttention(DotProductAttention):
     """Multi-head cross-attention whose energies fall with the weights so far: coverage without parameters.
 
-    Use it as cross-attention of a Transformer's decoder, to avoid translating words
-    twice.
+    Use it as cross-attention of a Transformer's decoder, to avoid translating words twice.
 
         å_ij^n = ê_ij^n - λ/√d_k Σ_{i'<i} α_{i'j}^n
         α_ij^n = softmax_j(å_ij^n)
 
-    Symbols: ê the energies of `MultiHeadAttention`; n counts the heads; λ the
-    strength of the coverage.
+    Symbols: ê the energies of `MultiHeadAttention`; n counts the heads; λ the strength of the coverage.
 
     Args:
         subtraction: λ, at least 0.
         num_heads, key_dim, **kwargs: see `MultiHeadAttention`.
 
-    Shapes, masking: see `MultiHeadAttention`; a `value` is required. The sum is over
-    the weights before dropout.
+    Shapes, masking: see `MultiHeadAttention`; a `value` is required. The sum is over the weights before dropout.
 
     State: `{"past": (batch, heads, 1, source)}`, the sum of the weights so far.
 

@@ -81,10 +81,9 @@ def train_system(
 ) -> RunFolder:
     """Train a system on a corpus into a run folder.
 
-    With `resume=True`, an interrupted or killed run continues from its last
-    round, with the same results as an uninterrupted one. A run that has ended goes
-    on if the budget or the epochs are more than before, with the results of one that
-    was given them at once; not with the schedule "cosine", whose rates depend on the end.
+    With `resume=True`, an interrupted or killed run continues from its last round, with the same results as an
+    uninterrupted one. A run that has ended goes on if the budget or the epochs are more than before, with the results
+    of one that was given them at once; not with the schedule "cosine", whose rates depend on the end.
 
     Args:
         system: a `System`; precision "auto" is that of the run to be resumed, or else what suits this machine.

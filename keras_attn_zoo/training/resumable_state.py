@@ -54,9 +54,8 @@ def saved_progress(path: PathLike) -> tuple[int, bool]:
 class ResumableState(keras.callbacks.Callback):
     """Save after every round everything that the next one depends on.
 
-    A run killed at any moment resumes after its last complete round, with the same
-    results as an uninterrupted run on the same backend and device: weights,
-    optimiser, random states and the counters of other callbacks are kept, and the
+    A run killed at any moment resumes after its last complete round, with the same results as an uninterrupted run on
+    the same backend and device: weights, optimiser, random states and the counters of other callbacks are kept, and the
     order of batches is a function of seed and round. Put it last.
 
     Of a round that ends before its last batch, since a budget is spent, only the end

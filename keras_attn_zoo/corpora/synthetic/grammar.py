@@ -1,9 +1,8 @@
 """A synchronous German-English grammar: words, phrases and clauses with the links between them.
 
-Every construction emits German and English words together, as a `Fragment` that
-also carries their links, and word order is set by listing fragments in the order
-of each language. Links are kept between words, not positions, so that reordering
-costs nothing; positions are counted once, when the sentence is finished.
+Every construction emits German and English words together, as a `Fragment` that also carries their links, and word
+order is set by listing fragments in the order of each language. Links are kept between words, not positions, so that
+reordering costs nothing; positions are counted once, when the sentence is finished.
 """
 
 import re

@@ -36,8 +36,7 @@ def linear(layer: keras.layers.Layer, x: Tensor, kernel: keras.Variable, bias: k
 def position_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     """Return the energies of one target position: vᵀ tanh(q_i + k_j).
 
-    Recomputed in the backward pass, so that training keeps no tensor of
-    target · source · units.
+    Recomputed in the backward pass, so that training keeps no tensor of target · source · units.
 
     Args:
         query: `(batch, units)`, projected.

@@ -38,8 +38,7 @@ def open_marian(cls: Any, preset: str, config: dict[str, Any], load_weights: boo
     """Open a Marian model as a translator, or as the part of one that `cls` says; see `PresetFiles.from_preset`.
 
     Raises:
-        UserError: it computes what our body does not; its files do not fit together; `cls` is no part of a
-            Transformer.
+        UserError: it computes what our body does not; its files do not fit together; `cls` is no part of a Transformer.
     """
     generation = Generation(preset, config)
     tokenizer_files = zip(("tokenizer_config.json", "special_tokens_map.json"), tokenizer_settings(preset), strict=True)
