@@ -380,11 +380,7 @@ def embedding_layers(
 
 
 def output_layer(
-    given: BodyArguments,
-    width: int,
-    embedding: keras.layers.Layer | None,
-    dtype: DType,
-    use_bias: bool | None = None,
+    given: BodyArguments, width: int, embedding: keras.layers.Layer | None, dtype: DType, use_bias: bool | None = None
 ) -> tuple[OutputProjection | None, LatentAlignmentHead | None]:
     """Return the projection onto the vocabulary and the latent head of a body, one of which is None."""
     size = given.target_vocabulary_size

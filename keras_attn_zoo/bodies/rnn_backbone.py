@@ -167,13 +167,7 @@ class RNNBackbone(TranslationBackbone):
             "attention_scores": scores,
         }
         first_order = first_order_alignment(given, latent_head, outputs, inputs["decoder_token_ids"])
-        super().__init__(
-            inputs=inputs,
-            outputs=outputs,
-            dtype=dtype,
-            name=given.name,
-            trainable=given.trainable,
-        )
+        super().__init__(inputs=inputs, outputs=outputs, dtype=dtype, name=given.name, trainable=given.trainable)
 
         # === Config ===
         self._keep(given)

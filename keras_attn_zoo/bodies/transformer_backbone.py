@@ -193,13 +193,7 @@ class TransformerBackbone(TranslationBackbone):
             "attention_scores": real(aligned, inputs["decoder_padding_mask"], head=aligned_head),
         }
         first_order = first_order_alignment(given, latent_head, outputs, inputs["decoder_token_ids"])
-        super().__init__(
-            inputs=inputs,
-            outputs=outputs,
-            dtype=dtype,
-            name=given.name,
-            trainable=given.trainable,
-        )
+        super().__init__(inputs=inputs, outputs=outputs, dtype=dtype, name=given.name, trainable=given.trainable)
 
         # === Config ===
         self._keep(given)

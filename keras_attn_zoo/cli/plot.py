@@ -39,11 +39,7 @@ _DRAWN_OF = ".pictures.json"
 
 
 def draw_pictures(
-    recipe: Recipe,
-    runs: Sequence[Run],
-    out: Path,
-    max_tokens: int | None = None,
-    corpus: Corpus | None = None,
+    recipe: Recipe, runs: Sequence[Run], out: Path, max_tokens: int | None = None, corpus: Corpus | None = None
 ) -> None:
     """Draw the pictures of a recipe, of the runs of its systems that were scored, whichever call trained them.
 

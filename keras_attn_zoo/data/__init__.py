@@ -36,12 +36,7 @@ _HOMES = {
     "sampled_corpus": ("SampledCorpus", "build_sampled_corpus"),
     "encoded_text": ("EncodedText",),
     "truncation": ("Truncation",),
-    "batches": (
-        "TranslationBatches",
-        "as_fit_input",
-        "evaluation_batches",
-        "fit_arguments",
-    ),
+    "batches": ("TranslationBatches", "as_fit_input", "evaluation_batches", "fit_arguments"),
     "shapes": ("choose_bounds",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

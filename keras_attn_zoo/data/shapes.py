@@ -34,11 +34,7 @@ class GridBatch(NamedTuple):
     widths: tuple[int, ...]
 
 
-def grid_batches(
-    lengths: Sequence[Sequence[int]],
-    limits: Sequence[int],
-    batch_size: int,
-) -> Iterator[GridBatch]:
+def grid_batches(lengths: Sequence[Sequence[int]], limits: Sequence[int], batch_size: int) -> Iterator[GridBatch]:
     """Divide sentences into batches of similar length, with shapes from a grid.
 
     Sentences are sorted by their longest side, so that the sentences of most batches are about equally long.

@@ -249,12 +249,7 @@ class Subwords:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model_bytes)
         except RuntimeError:
             raise damaged from None
-        ids = (
-            self._processor.pad_id(),
-            self._processor.unk_id(),
-            self._processor.bos_id(),
-            self._processor.eos_id(),
-        )
+        ids = (self._processor.pad_id(), self._processor.unk_id(), self._processor.bos_id(), self._processor.eos_id())
         if ids != (PAD, UNKNOWN, START, END):
             raise UserError(
                 f"{name} has the ids {ids} for padding, unknown, start and end, not "

@@ -44,12 +44,7 @@ class DiverseBeamSearch(BeamSearch):
     """
 
     def __init__(
-        self,
-        num_beams: int = 6,
-        length_penalty: float = 0.0,
-        groups: int = 3,
-        diversity: float = 0.5,
-        **kwargs: Any,
+        self, num_beams: int = 6, length_penalty: float = 0.0, groups: int = 3, diversity: float = 0.5, **kwargs: Any
     ) -> None:
         super().__init__(num_beams, length_penalty, **kwargs)
         if not isinstance(groups, int) or groups < 1 or num_beams % groups:

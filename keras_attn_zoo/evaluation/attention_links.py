@@ -35,10 +35,7 @@ def _membership(groups, pieces, side):
 
 
 def merge_subwords(
-    attention: Tensor,
-    source_groups: Sequence[int],
-    target_groups: Sequence[int],
-    source_reduction: str = "mean",
+    attention: Tensor, source_groups: Sequence[int], target_groups: Sequence[int], source_reduction: str = "mean"
 ) -> np.ndarray:
     """Merge attention between pieces of words into attention between words.
 

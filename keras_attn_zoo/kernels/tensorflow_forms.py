@@ -48,10 +48,7 @@ def scan(
         return index + 1, state, outputs
 
     _, state, outputs = tf.while_loop(
-        lambda index, *_: index < length,
-        body,
-        (1, state, outputs),
-        maximum_iterations=length - 1,
+        lambda index, *_: index < length, body, (1, state, outputs), maximum_iterations=length - 1
     )
     return state, tree.map_structure(lambda array: array.stack(), outputs)
 

@@ -144,9 +144,7 @@ def _log_normalizer(left, right):
     total = ops.matmul(left_exp, ops.transpose(right_exp, (0, 2, 1)))
     exact = ops.min(total) > SMALLEST_TOTAL
     result = ops.cond(
-        exact,
-        lambda: ops.log(ops.maximum(total, SMALLEST_TOTAL)) + shift,
-        lambda: guarded_log_normalizer(left, right),
+        exact, lambda: ops.log(ops.maximum(total, SMALLEST_TOTAL)) + shift, lambda: guarded_log_normalizer(left, right)
     )
 
     def gradient(*args, upstream=None):

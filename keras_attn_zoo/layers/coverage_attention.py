@@ -57,11 +57,7 @@ class CoverageAttention(AttentionLayer):
     """
 
     def __init__(
-        self,
-        units: int,
-        coverage_dim: int = 10,
-        kernel_initializer: Initializer = "glorot_uniform",
-        **kwargs: Any,
+        self, units: int, coverage_dim: int = 10, kernel_initializer: Initializer = "glorot_uniform", **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.units = check_positive(self, "units", units)

@@ -256,13 +256,7 @@ class LatentAlignmentHead(Rematerialized):
             bound = where_training(training, sampled_bound(summed, lexicon, self.seed_generator), log_probs)
         log_probs, bound = (ops.where(known, x, float("nan")) for x in (log_probs, bound))
         posterior = ops.where(known[..., None], posterior, float("nan"))
-        return {
-            "log_probs": log_probs,
-            "bound": bound,
-            "smoothing": smooth,
-            "posterior": posterior,
-            "logits": logits,
-        }
+        return {"log_probs": log_probs, "bound": bound, "smoothing": smooth, "posterior": posterior, "logits": logits}
 
     # The step, which search uses.
 

@@ -8,13 +8,7 @@ from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
 
 
-@attention(
-    "uniform",
-    source="Hiemsch §4",
-    places=("cross",),
-    year=2023,
-    cost=("1", "I·J·d", "J·d", "none"),
-)
+@attention("uniform", source="Hiemsch §4", places=("cross",), year=2023, cost=("1", "I·J·d", "J·d", "none"))
 class UniformAttention(AttentionLayer):
     """Attention with fixed, equal weights: the ablation that shows what learned weights are worth.
 

@@ -43,10 +43,7 @@ _SEED = 0
 
 
 def time_runs(
-    folders: Sequence[PathLike],
-    rounds: int = ROUNDS,
-    anyway: bool = False,
-    ask: Callable[[str], bool] | None = None,
+    folders: Sequence[PathLike], rounds: int = ROUNDS, anyway: bool = False, ask: Callable[[str], bool] | None = None
 ) -> None:
     """Time trained runs in turn, and write what was found to `timing.json` in each folder.
 

@@ -232,8 +232,7 @@ MEASURES = {
         note=f"training time: steps of the run times seconds of a step, {_TIMED}",
     ),
     "translation time": _of_timing(
-        _translation_seconds,
-        note=f"translation time: of the whole test text, by up to 200 sentences of it, {_TIMED}",
+        _translation_seconds, note=f"translation time: of the whole test text, by up to 200 sentences of it, {_TIMED}"
     ),
     "training time of a step, relative": _of_timing(
         _relative_time,

@@ -77,9 +77,7 @@ def fetch_files(
 
 
 def remote_faults(
-    files: Mapping[str, FileRecord],
-    address_of: Callable[[str], str],
-    progress: Callable[[int], None] | None = None,
+    files: Mapping[str, FileRecord], address_of: Callable[[str], str], progress: Callable[[int], None] | None = None
 ) -> dict[str, str]:
     """Return what is wrong with files on a server, by name: missing, cut or altered. They are read and not stored.
 

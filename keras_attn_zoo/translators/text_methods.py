@@ -322,12 +322,7 @@ class TextMethods:
 
     @overload
     def score(
-        self,
-        sources: str,
-        targets: str,
-        free_running: bool = ...,
-        batch_size: int = ...,
-        progress: Progress = ...,
+        self, sources: str, targets: str, free_running: bool = ..., batch_size: int = ..., progress: Progress = ...
     ) -> ScoredTranslation: ...
 
     @overload

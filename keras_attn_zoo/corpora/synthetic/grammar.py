@@ -270,8 +270,7 @@ class NounPhrase:
     def realise(self, case: str) -> tuple[Fragment, Fragment]:
         """Return the phrase, and the relative clause where it may move."""
         article = both(
-            self.determiner.form(self.gender, case),
-            self.determiner.plural if self.plural else self.determiner.singular,
+            self.determiner.form(self.gender, case), self.determiner.plural if self.plural else self.determiner.singular
         )
         ending = self.determiner.adjective_endings(self.gender)[case]
         adjectives = [both(item.stem + ending, item.english) for item in self.adjectives]
@@ -284,8 +283,7 @@ class NounPhrase:
     def _head(self, case):
         noun = self.noun
         return both(
-            (noun.plural if self.plural else noun.singular)[case],
-            noun.english_plural if self.plural else noun.english,
+            (noun.plural if self.plural else noun.singular)[case], noun.english_plural if self.plural else noun.english
         )
 
     def _with_owner(self, article, adjectives, head):

@@ -281,12 +281,7 @@ class AttentionLayer(AttentionCall):
         return None
 
     def attend_in_turn(
-        self,
-        at: TensorTree,
-        memory: TensorTree,
-        mask: Tensor | None,
-        state: TensorTree,
-        training: bool | None = None,
+        self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree, training: bool | None = None
     ) -> tuple[Tensor, Tensor]:
         """Attend from one target position after the other; whatever needs no past is outside the loop."""
         steps = {"at": tree.map_structure(to_time_major, at)}
