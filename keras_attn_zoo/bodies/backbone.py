@@ -81,11 +81,16 @@ class TranslationBackbone(
         if cls.arguments is not None:
             cls.__doc__ = with_arguments(cls.__doc__, cls.arguments)
 
-    def _keep(self, given):
-        """Keep the arguments as attributes, except one whose name Keras has for its tensors."""
+    def _keep(self, given, source_embedding, target_embedding, output_projection, latent_head, first_order):
+        """Keep the parts of a body, and all arguments but the one whose name Keras has for its tensors."""
         for name in given.names():
             if name != "output":
                 setattr(self, name, getattr(given, name))
+        self.source_embedding, self.target_embedding = source_embedding, target_embedding
+        # Its name in KerasHub.
+        self.token_embedding = target_embedding
+        self.output_projection, self.latent_head, self.first_order = output_projection, latent_head, first_order
+        build_output(self)
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor, as far as `arguments` declares them."""

@@ -5,7 +5,6 @@ from keras import ops
 
 from keras_attn_zoo.bodies.backbone import (
     TranslationBackbone,
-    build_output,
     check_alignment,
     embedding_layers,
     first_order_alignment,
@@ -170,15 +169,8 @@ class RNNBackbone(TranslationBackbone):
         super().__init__(inputs=inputs, outputs=outputs, dtype=dtype, name=given.name, trainable=given.trainable)
 
         # === Config ===
-        self._keep(given)
-        self.source_embedding = source_embedding
-        self.target_embedding = target_embedding
-        self.token_embedding = target_embedding
         self.decoder = decoder
-        self.output_projection = output_projection
-        self.latent_head = latent_head
-        self.first_order = first_order
-        build_output(self)
+        self._keep(given, source_embedding, target_embedding, output_projection, latent_head, first_order)
         self.attention_outputs = {"cross": [scores]}
         self.cross_attention_heads = [decoder.attention.num_heads]
         self._encode = encode

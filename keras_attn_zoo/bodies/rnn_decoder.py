@@ -368,14 +368,7 @@ class RNNDecoder(Rematerialized):
         return self._for_loop([self.layer_dropout(ones, training=training) for _ in self.cells[1:]])
 
     def compute_output_spec(
-        self,
-        token_ids: Tensor,
-        encoder_outputs: Tensor,
-        initial_states: list[Tensor],
-        encoder_mask: Tensor | None = None,
-        padding_mask: Tensor | None = None,
-        teacher_forcing_mask: Tensor | None = None,
-        training: bool | None = None,
+        self, token_ids: Tensor, encoder_outputs: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
         """Return shapes and types without running the loop."""
         readouts = keras.KerasTensor((*token_ids.shape, self.readout_dim), self.compute_dtype)

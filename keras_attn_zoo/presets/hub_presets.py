@@ -89,9 +89,6 @@ def upload(preset: Path, address: str) -> None:
 
     Raises:
         UserError: the package of the hub is missing; the hub cannot be reached, or refuses.
-
-    Example:
-        >>> upload(Path("my_preset"), "hf://user/my_preset")  # doctest: +SKIP
     """
     import keras_hub
 

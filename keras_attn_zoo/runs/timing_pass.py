@@ -61,9 +61,6 @@ def time_runs(
 
     Raises:
         UserError: the machine is not idle; a run has no trained system or encoded text; runs have other test texts.
-
-    Example:
-        >>> time_runs(["runs/transformer", "runs/ran-all"])  # doctest: +SKIP
     """
     runs = dict(zip(titles(folders), map(RunFolder, folders), strict=True))
     text = _shared_text(runs, ask)

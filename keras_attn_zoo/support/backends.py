@@ -144,9 +144,6 @@ def keep_freed_memory(backend: str) -> None:
 
     Raises:
         ValueError: an unknown backend.
-
-    Example:
-        >>> keep_freed_memory("jax")  # doctest: +SKIP
     """
     if backend not in _KEEP:
         raise ValueError(f"`backend` must be one of {', '.join(sorted(_KEEP))}. Received: {backend!r}.")
