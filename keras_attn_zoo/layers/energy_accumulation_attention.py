@@ -35,9 +35,8 @@ class EnergyAccumulationAttention(DotProductAttention):
     Symbols: ê the energies of `MultiHeadAttention`; n counts the heads; λ the
     share of the new energies, k the reach of the window.
 
-    Between softmaxes the recurrence is linear, å_i = λ ê_i + P å_{i-1} with a
-    banded matrix P. So all positions are computed at once, å = Σ_t P^t λ ê_{i-t},
-    by doubling, P, P², P⁴ ..., until the decay (1 - λ)^t is negligible.
+    Between softmaxes the recurrence is linear, å_i = λ ê_i + P å_{i-1} with a banded matrix P. So all positions are
+    computed at once, å = Σ_t P^t λ ê_{i-t}, by doubling, P, P², P⁴ ..., until the decay (1 - λ)^t is negligible.
 
     Args:
         mixing: λ, in (0, 1].

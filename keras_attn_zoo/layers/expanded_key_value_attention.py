@@ -59,14 +59,12 @@ class ExpandedKeyValueAttention(DotProductAttention):
         g_k^n = W_gk^n c_{i-1}^n,   g_v^n = W_gv^n c_{i-1}^n       variant=3
         g_k^n = W_gk^n c_{i-1}^n,   g_v^n = c_{i-1}^n              variant=4
 
-    Symbols: ê, W, O as in `MultiHeadAttention`; n counts the heads; c_0 = 0; W_gk
-    `(width, heads, key_dim)` in variant 2, `(heads, value_dim, key_dim)` in 3 and 4;
-    W_gv alike, towards value_dim.
+    Symbols: ê, W, O as in `MultiHeadAttention`; n counts the heads; c_0 = 0; W_gk `(width, heads, key_dim)` in variant
+    2, `(heads, value_dim, key_dim)` in 3 and 4; W_gv alike, towards value_dim.
 
-    One more position in a softmax takes the share p_i = sigmoid(energy - log Σ_j exp ê_ij)
-    evenly from all others, so c_i^n = (1 - p_i) · plain context + p_i g_v^n. The plain
-    contexts of all positions are computed before the loop, which never touches the source;
-    in variants 1 and 2, training makes O W_gk and O W_gv once, and c_i after the loop.
+    One more position in a softmax takes the share p_i = sigmoid(energy - log Σ_j exp ê_ij) evenly from all others, so
+    c_i^n = (1 - p_i) · plain context + p_i g_v^n. The plain contexts of all positions are computed before the loop,
+    which never touches the source; in variants 1 and 2, training makes O W_gk and O W_gv once, and c_i after the loop.
     A sparse `normalizer` has no such form: every step of its loop weighs the source anew.
 
     Args:

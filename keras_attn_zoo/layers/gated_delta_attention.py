@@ -29,10 +29,9 @@ class GatedDeltaAttention(MatrixStateAttention):
         c_i = O (silu(W_g x_i) ⊙ [w ⊙ norm(S_iᵀ q_i / √d_k)]) + b
         α_i = exp(-e^A softplus(W_α x_i + t)),   β_i = sigmoid(W_β x_i)
 
-    Symbols: q and k are silu(W_q x) and silu(W_k x) of the input x, divided by their
-    lengths, v = silu(W_v x), in every head; α, β, A and t are numbers of a head; norm
-    divides by the root of the mean square, w `(value_dim,)`; the brackets join the
-    heads.
+    Symbols: q and k are silu(W_q x) and silu(W_k x) of the input x, divided by their lengths, v = silu(W_v x), in every
+    head; α, β, A and t are numbers of a head; norm divides by the root of the mean square, w `(value_dim,)`; the
+    brackets join the heads.
 
     Args:
         num_heads, key_dim, value_dim: number of heads; widths d_k of a query's and key's head, and of a value's.

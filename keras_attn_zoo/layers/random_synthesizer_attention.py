@@ -37,9 +37,8 @@ class RandomSynthesizerAttention(PositionAttention):
 
         α^n = softmax(A^n),   c_i = Σ_n O^n Σ_j α_ij^n (W_v^n x_j) + b
 
-    Symbols: x the input; A `(heads, max_length, max_length)`, trained, or with a `rank`
-    the product of two trained matrices, A = R_1 R_2ᵀ; n counts the heads; W_v
-    `(width, heads, value_dim)`, O `(heads, value_dim, width)`.
+    Symbols: x the input; A `(heads, max_length, max_length)`, trained, or with a `rank` the product of two trained
+    matrices, A = R_1 R_2ᵀ; n counts the heads; W_v `(width, heads, value_dim)`, O `(heads, value_dim, width)`.
 
     Args:
         num_heads, key_dim: number of heads; width of a value's head, unless `value_dim` is given.

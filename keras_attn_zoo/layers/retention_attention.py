@@ -33,10 +33,9 @@ class RetentionAttention(MatrixStateAttention):
 
         S_i = γ_n S_{i-1} + (R_i k_i) v_iᵀ / √d_k                                   in steps
 
-    Symbols: q = W_q x, k = W_k x and v = W_v x of the input x, in every head n,
-    counted from 0; R_i turns two halves of a vector, as real and imaginary parts,
-    by i 10000^(-2m/d_k) in dimension m; norm subtracts the mean of a head and divides
-    by the standard deviation; the brackets join the heads.
+    Symbols: q = W_q x, k = W_k x and v = W_v x of the input x, in every head n, counted from 0; R_i turns two halves of
+    a vector, as real and imaginary parts, by i 10000^(-2m/d_k) in dimension m; norm subtracts the mean of a head and
+    divides by the standard deviation; the brackets join the heads.
 
     Args:
         num_heads, key_dim, value_dim: number of heads; widths d_k of a query's and key's head, an even number, and of
