@@ -15,8 +15,8 @@ class Adam(keras.optimizers.Adam):
     """`keras.optimizers.Adam`, with the same results to rounding, in less time.
 
     Use it as `keras.optimizers.Adam`. Keras' update is a dozen operations, each of which reads and writes arrays as
-    large as all weights. TensorFlow and PyTorch have it as a single one; JAX's compiler makes one of them by itself.
-    The equation is that of `kernels.adam`.
+    large as all weights. PyTorch has it as a single one; JAX's compiler makes one of them by itself. The equation is
+    that of `kernels.adam`.
 
     Args:
         *args, **kwargs: see `keras.optimizers.Adam`. With `amsgrad`, `clipnorm`, `clipvalue`, `weight_decay`,
