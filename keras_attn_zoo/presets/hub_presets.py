@@ -19,17 +19,8 @@ PATIENCE = 5.0
 _CARD = "README.md"
 # The libraries' names for errors of the network; they have no class in common.
 _OF_NETWORK = {
-    "ConnectError",
-    "ConnectTimeout",
-    "AbortedError",
-    "ConnectionError",
-    "FailedPreconditionError",
-    "LocalEntryNotFoundError",
-    "OfflineModeIsEnabled",
-    "ReadTimeout",
-    "Timeout",
-    "UnavailableError",
-    "gaierror",
+    *("ConnectError", "ConnectTimeout", "AbortedError", "ConnectionError", "FailedPreconditionError", "gaierror"),
+    *("LocalEntryNotFoundError", "OfflineModeIsEnabled", "ReadTimeout", "Timeout", "UnavailableError"),
 }
 # Those for want of an account.
 _OF_LOGIN = {"LocalTokenNotFoundError", "RepositoryNotFoundError", "UnauthenticatedError"}

@@ -216,11 +216,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     if "No space left on device" in str(error):
         return False
     words = (
-        "RESOURCE_EXHAUSTED",
-        "ResourceExhausted",
-        "allocate memory",
-        "out of memory",
-        "ALLOC_FAILED",
+        *("RESOURCE_EXHAUSTED", "ResourceExhausted", "allocate memory", "out of memory", "ALLOC_FAILED"),
         "failed to map segment",
     )
     return any(word in f"{type(error).__name__}: {error}" for word in words)

@@ -349,18 +349,8 @@ def prepositional(preposition: str, english: str, phrase: Phrase, case: str) -> 
 # ---------------------------------------------------------------- clauses
 
 _GERMAN_FIELD = [
-    "pronoun",
-    "pronoun_dative",
-    "frequency",
-    "time",
-    "dative",
-    "accusative",
-    "not",
-    "manner",
-    "place",
-    "prepositional",
-    "direction",
-    "predicate",
+    *("pronoun", "pronoun_dative", "frequency", "time", "dative", "accusative", "not", "manner"),
+    *("place", "prepositional", "direction", "predicate"),
 ]
 _ENGLISH_FIELD = ["indirect", "predicate", "object", "to", "prepositional", "direction", "manner", "place", "time"]
 
