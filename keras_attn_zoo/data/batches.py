@@ -272,22 +272,27 @@ def evaluation_batches(
     )
 
 
-class _SharedBatches(keras.utils.PyDataset):
-    """This process's rows of batches."""
+class MappedBatches(keras.utils.PyDataset):
+    """What a function makes of the batches of another data set.
 
-    def __init__(self, batches, devices):
-        super().__init__(workers=1)
-        self.batches, self.devices, self.repeat = batches, devices, batches.repeat
+    Args:
+        dataset: the other one, which says how it is read.
+        function: of a batch.
+    """
 
-    def __len__(self):
-        return len(self.batches)
+    def __init__(self, dataset: keras.utils.PyDataset, function: Callable[[Any], Any]) -> None:
+        super().__init__(dataset.workers, dataset.use_multiprocessing, dataset.max_queue_size)
+        self._dataset, self._function = dataset, function
+        self.on_epoch_begin, self.on_epoch_end = dataset.on_epoch_begin, dataset.on_epoch_end
 
     @property
-    def num_batches(self):
-        return self.batches.num_batches
+    def num_batches(self) -> int | None:
+        """The number of batches for Keras."""
+        return self._dataset.num_batches
 
-    def __getitem__(self, index):
-        return self.devices.share(self.batches[index])
+    def __getitem__(self, index: int) -> Any:
+        """Return a batch."""
+        return self._function(self._dataset[index])
 
 
 def as_fit_input(batches: TranslationBatches) -> Any:
@@ -306,7 +311,7 @@ def as_fit_input(batches: TranslationBatches) -> Any:
         >>> model.evaluate(as_fit_input(evaluation_batches(corpus, tokens_per_batch=4096)))  # doctest: +SKIP
     """
     devices = current()
-    shared: Any = batches if devices is None else _SharedBatches(batches, devices)
+    shared: Any = batches if devices is None else MappedBatches(batches, devices.share)
     if keras.config.backend() != "tensorflow":
         return shared
     import tensorflow as tf
