@@ -42,23 +42,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _SUBPACKAGES = (
-    "bodies",
-    "corpora",
-    "data",
-    "decoding",
-    "devices",
-    "evaluation",
-    "kernels",
-    "layers",
-    "onnx",
-    "presets",
-    "runs",
-    "runtime",
-    "site",
-    "studies",
-    "training",
-    "translators",
-    "viewing",
+    *("bodies", "corpora", "data", "decoding", "devices", "evaluation", "kernels", "layers", "onnx", "presets"),
+    *("runs", "runtime", "site", "studies", "training", "translators", "viewing"),
 )
 # Public names of subpackages that are available here as well.
 _NAMES = {"BeamSearch": "decoding", "Translator": "translators", "get_attention": "layers"}

@@ -31,21 +31,18 @@ class TranslationBackbone(
 ):
     """Base class of the bodies: a functional model, and a stepwise search with the same layers.
 
-    Subclass it for a new body, and define `_search_constants`, `_begin` and
-    `_advance`. A search runs as follows::
+    Subclass it for a new body, and define `_search_constants`, `_begin` and `_advance`. A search runs as follows::
 
         constants, memory, state = backbone.start_search(encoder_token_ids, encoder_padding_mask, max_length)
         logits, scores, state = backbone.search_step(token_ids, memory, state, constants)
 
-    `memory` and `state` are trees of tensors with a row for each hypothesis, of
-    which a sentence may have several; `constants` is what all of them share.
-    `scores` are those of `attention_layer`, `(rows, heads, source)`.
+    `memory` and `state` are trees of tensors with a row for each hypothesis, of which a sentence may have several;
+    `constants` is what all of them share. `scores` are those of `attention_layer`, `(rows, heads, source)`.
 
-    The outputs of the functional model are a dict: "encoder_sequence_output"
-    `(batch, source, width)`, "decoder_sequence_output" `(batch, target, width)`,
-    "decoder_embedding_output" `(batch, target, width)`, the embeddings of the
-    previous tokens, and "attention_scores" `(batch, heads, target, source)`, those
-    of `attention_layer`. `logits` computes logits from them.
+    The outputs of the functional model are a dict: "encoder_sequence_output" `(batch, source, width)`,
+    "decoder_sequence_output" `(batch, target, width)`, "decoder_embedding_output" `(batch, target, width)`, the
+    embeddings of the previous tokens, and "attention_scores" `(batch, heads, target, source)`, those of
+    `attention_layer`. `logits` computes logits from them.
 
     `input` has five entries, one more than a preprocessor makes: Keras wants data for "teacher_forcing_mask" too, an
     optional one. For a model on top of a translator's body, call the body: `keras.Model(translator.input,
@@ -84,11 +81,16 @@ class TranslationBackbone(
         if cls.arguments is not None:
             cls.__doc__ = with_arguments(cls.__doc__, cls.arguments)
 
-    def _keep(self, given):
-        """Keep the arguments as attributes, except one whose name Keras has for its tensors."""
+    def _keep(self, given, source_embedding, target_embedding, output_projection, latent_head, first_order):
+        """Keep the parts of a body, and all arguments but the one whose name Keras has for its tensors."""
         for name in given.names():
             if name != "output":
                 setattr(self, name, getattr(given, name))
+        self.source_embedding, self.target_embedding = source_embedding, target_embedding
+        # Its name in KerasHub.
+        self.token_embedding = target_embedding
+        self.output_projection, self.latent_head, self.first_order = output_projection, latent_head, first_order
+        build_output(self)
 
     def get_config(self) -> Config:
         """Return the arguments of the constructor, as far as `arguments` declares them."""
@@ -383,11 +385,7 @@ def embedding_layers(
 
 
 def output_layer(
-    given: BodyArguments,
-    width: int,
-    embedding: keras.layers.Layer | None,
-    dtype: DType,
-    use_bias: bool | None = None,
+    given: BodyArguments, width: int, embedding: keras.layers.Layer | None, dtype: DType, use_bias: bool | None = None
 ) -> tuple[OutputProjection | None, LatentAlignmentHead | None]:
     """Return the projection onto the vocabulary and the latent head of a body, one of which is None."""
     size = given.target_vocabulary_size

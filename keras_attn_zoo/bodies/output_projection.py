@@ -7,15 +7,16 @@ from keras import ops
 from keras.quantizers import QuantizationConfig
 
 from keras_attn_zoo import kernels
-from keras_attn_zoo.bodies.nested_layers import build_once, deserialize_layers, serialize_layer
+from keras_attn_zoo.bodies.nested_layers import build_once, deserialize_layers
 from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.dense import Dense, LinearMap, check_int8, quantize_to_int8
 from keras_attn_zoo.support.compat import attach_layer, replace_policy
+from keras_attn_zoo.support.configuration import Configured
 from keras_attn_zoo.support.types import Config, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class OutputProjection(keras.layers.Layer):
+class OutputProjection(Configured, keras.layers.Layer):
     """Project readouts onto the vocabulary, with its own matrix or that of the target embedding.
 
     Use it as the last layer of a translator, in place of `keras.layers.Dense`.
@@ -23,11 +24,9 @@ class OutputProjection(keras.layers.Layer):
         z_i = E t_i [+ b]      with `embedding`, E the target embedding
         z_i = W t_i + b        otherwise
 
-    The matrix has the shape `(vocabulary, width)`, and positions are one axis: the
-    gradient of so wide a layer is then a single product of two matrices, whereas
-    that of a dense layer on `(batch, target, width)` is rearranged in memory. Under
-    XLA on a CPU, this makes a training step of the whole RNN translator a quarter
-    faster.
+    The matrix has the shape `(vocabulary, width)`, and positions are one axis: the gradient of so wide a layer is then
+    a single product of two matrices, whereas that of a dense layer on `(batch, target, width)` is rearranged in memory.
+    Under XLA on a CPU, this makes a training step of the whole RNN translator a quarter faster.
 
     Quantized to int8, it has a matrix of its own, whatever it shares otherwise.
 
@@ -132,12 +131,3 @@ class OutputProjection(keras.layers.Layer):
     def from_config(cls, config: Config) -> Self:
         """Create a layer from the result of `get_config`."""
         return cls(**deserialize_layers(config, "embedding"))
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "embedding": serialize_layer(self.embedding),
-            "use_bias": self.use_bias,
-        }

@@ -9,11 +9,12 @@ from keras import ops
 
 from keras_attn_zoo.kernels import at_most
 from keras_attn_zoo.layers.base.checks import check_positive
-from keras_attn_zoo.support.types import Config, Tensor
+from keras_attn_zoo.support.configuration import Configured
+from keras_attn_zoo.support.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class HalvedSinePositions(keras.layers.Layer):
+class HalvedSinePositions(Configured, keras.layers.Layer):
     """Sinusoidal positions, the first half of a vector sines and the second half cosines.
 
     Use it for models of Marian, which KerasHub's `SinePositionEncoding`, where sines
@@ -55,10 +56,6 @@ class HalvedSinePositions(keras.layers.Layer):
     def compute_output_spec(self, x: Tensor) -> Any:
         """Return the shape and type."""
         return keras.KerasTensor((1, x.shape[1], self.width), "float32")
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "width": self.width, "max_length": self.max_length}
 
 
 def sine_table(width: int, max_length: int) -> np.ndarray:

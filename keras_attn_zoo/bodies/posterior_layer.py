@@ -4,13 +4,14 @@ from typing import Any, Self
 
 import keras
 
-from keras_attn_zoo.bodies.nested_layers import build_once, deserialize_layers, serialize_layer
+from keras_attn_zoo.bodies.nested_layers import build_once, deserialize_layers
 from keras_attn_zoo.layers import LatentAlignmentHead
+from keras_attn_zoo.support.configuration import Configured
 from keras_attn_zoo.support.types import Config, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class Posterior(keras.layers.Layer):
+class Posterior(Configured, keras.layers.Layer):
     """Posterior of a `LatentAlignmentHead`, as the scores of one head: `(batch, 1, target, source)`.
 
     It is a separate layer because Keras expects all calls of a layer in a graph to have as many outputs as the first.
@@ -47,7 +48,3 @@ class Posterior(keras.layers.Layer):
     def from_config(cls, config: Config) -> Self:
         """Create a layer from the result of `get_config`."""
         return cls(**deserialize_layers(config, "head"))
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "head": serialize_layer(self.head)}

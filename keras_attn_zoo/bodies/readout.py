@@ -9,11 +9,12 @@ from keras import ops
 from keras_attn_zoo.layers.base.checks import check_choice, check_positive
 from keras_attn_zoo.layers.base.dense import Dense
 from keras_attn_zoo.support.choices import READOUTS
-from keras_attn_zoo.support.types import Config, Shape, Tensor
+from keras_attn_zoo.support.configuration import Configured
+from keras_attn_zoo.support.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class Readout(keras.layers.Layer):
+class Readout(Configured, keras.layers.Layer):
     """Combine the decoder state s_i, the context c_i and, if given, the embedding of y_{i-1}.
 
     Use it between an RNN decoder and its projection onto the vocabulary.
@@ -38,9 +39,8 @@ class Readout(keras.layers.Layer):
     Example:
         >>> Readout("maxout", 4)([keras.ops.ones((2, 3)), keras.ops.ones((2, 5))])  # (2, 4)
 
-    Source: "linear" Hiemsch, section 6; "tanh" Dang, section 2.4 (the
-    attentional state of the work it cites); "maxout" named by Hiemsch,
-    section 6, as Bahdanau's; "state" Bahar, equation 12, where the text has s_{i-1}.
+    Source: "linear" Hiemsch, section 6; "tanh" Dang, section 2.4 (the attentional state of the work it cites); "maxout"
+    named by Hiemsch, section 6, as Bahdanau's; "state" Bahar, equation 12, where the text has s_{i-1}.
     """
 
     def __init__(self, kind: str, units: int | None = None, **kwargs: Any) -> None:
@@ -84,7 +84,3 @@ class Readout(keras.layers.Layer):
             return input_shape[0]
         width = self.units or sum(shape[-1] for shape in input_shape)
         return (*input_shape[0][:-1], width)
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "kind": self.kind, "units": self.units}

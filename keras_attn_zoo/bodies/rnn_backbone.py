@@ -5,7 +5,6 @@ from keras import ops
 
 from keras_attn_zoo.bodies.backbone import (
     TranslationBackbone,
-    build_output,
     check_alignment,
     embedding_layers,
     first_order_alignment,
@@ -28,9 +27,8 @@ ENCODER_LAYERS = {"gru": GRU, "lstm": LSTM}
 class RNNBackbone(TranslationBackbone):
     """RNN encoder-decoder with any cross-attention.
 
-    Use it for the systems of Hiemsch (`cross_attention="bahdanau"` and
-    "uniform") and, with `attention_query="current_state"` and input feeding,
-    for Luong's. See `RNNDecoder` for the equations of both orders.
+    Use it for the systems of Hiemsch (`cross_attention="bahdanau"` and "uniform") and, with
+    `attention_query="current_state"` and input feeding, for Luong's. See `RNNDecoder` for the equations of both orders.
 
         h = bi-RNN(e(x_1..x_J)),  s_0 = W [last forward state ; last backward state]
 
@@ -58,12 +56,11 @@ class RNNBackbone(TranslationBackbone):
         max_jump: None, or D of a `FirstOrderAlignment`: the alignment is then a hidden Markov model.
         dtype: dtype policy of all layers.
 
-    Inputs, a dict: "encoder_token_ids" `(batch, source)`, "encoder_padding_mask"
-    (true on tokens), "decoder_token_ids" `(batch, target)`, and two optional ones:
-    "decoder_padding_mask" `(batch, target)`, which sets the scores of padded
-    positions to 0, and "teacher_forcing_mask" `(batch, target)`: where it is
-    false, the decoder is fed its own prediction instead of the given token, which
-    a latent alignment does not support. Outputs: see `TranslationBackbone`.
+    Inputs, a dict: "encoder_token_ids" `(batch, source)`, "encoder_padding_mask" (true on tokens), "decoder_token_ids"
+    `(batch, target)`, and two optional ones: "decoder_padding_mask" `(batch, target)`, which sets the scores of padded
+    positions to 0, and "teacher_forcing_mask" `(batch, target)`: where it is false, the decoder is fed its own
+    prediction instead of the given token, which a latent alignment does not support. Outputs: see
+    `TranslationBackbone`.
 
     Raises:
         UserError: an unknown name, or arguments that do not fit together.
@@ -78,10 +75,9 @@ class RNNBackbone(TranslationBackbone):
 
     Source: Hiemsch, section 4; Dang, sections 2.3 and 2.4; Bahar, section 6.
 
-    Differences from the paper: Hiemsch's readout gets the new state s_i, as in
-    Bahdanau's original; the text says s_{i-1}. The same holds for Bahar's
-    lexicon (equation 12), in a decoder that attends before its cells: s_i has
-    seen the context c_i, which the text keeps out of the lexicon.
+    Differences from the paper: Hiemsch's readout gets the new state s_i, as in Bahdanau's original; the text says
+    s_{i-1}. The same holds for Bahar's lexicon (equation 12), in a decoder that attends before its cells: s_i has seen
+    the context c_i, which the text keeps out of the lexicon.
     """
 
     arguments = RNNArguments
@@ -170,24 +166,11 @@ class RNNBackbone(TranslationBackbone):
             "attention_scores": scores,
         }
         first_order = first_order_alignment(given, latent_head, outputs, inputs["decoder_token_ids"])
-        super().__init__(
-            inputs=inputs,
-            outputs=outputs,
-            dtype=dtype,
-            name=given.name,
-            trainable=given.trainable,
-        )
+        super().__init__(inputs=inputs, outputs=outputs, dtype=dtype, name=given.name, trainable=given.trainable)
 
         # === Config ===
-        self._keep(given)
-        self.source_embedding = source_embedding
-        self.target_embedding = target_embedding
-        self.token_embedding = target_embedding
         self.decoder = decoder
-        self.output_projection = output_projection
-        self.latent_head = latent_head
-        self.first_order = first_order
-        build_output(self)
+        self._keep(given, source_embedding, target_embedding, output_projection, latent_head, first_order)
         self.attention_outputs = {"cross": [scores]}
         self.cross_attention_heads = [decoder.attention.num_heads]
         self._encode = encode

@@ -25,8 +25,7 @@ STATES_OF_CELL = {"gru": 1, "lstm": 2}
 class RNNDecoder(Rematerialized):
     """A stack of GRU or LSTM cells that attends once per target position.
 
-    With `attention_query="previous_state"` (Bahdanau) attention comes before
-    the cells, and its context is their input:
+    With `attention_query="previous_state"` (Bahdanau) attention comes before the cells, and its context is their input:
 
         c_i = attention(s_{i-1}, h),  s_i = cells([e(y_{i-1}) ; c_i], s_{i-1}),  t_i = readout(s_i, c_i, e(y_{i-1}))
 
@@ -40,9 +39,8 @@ class RNNDecoder(Rematerialized):
         s_i = cells([e(y_{i-1}) ; c̃_{i-1}], s_{i-1}),  p_i(j) = attention(s_i, h),  t_i = readout(s_i, c_i)
         c̃_i = Σ_j q_i(j) h_j,   q_i(j) ∝ p_i(j) p(y_i|t_i, h_j),   c̃_0 = 0
 
-    with p(y_i|t_i, h_j) the lexicon of the head, whose normalisers the loop computes
-    once more. In all, y_{i-1} is the gold token under teacher forcing, and otherwise
-    the decoder's own prediction.
+    with p(y_i|t_i, h_j) the lexicon of the head, whose normalisers the loop computes once more. In all, y_{i-1} is the
+    gold token under teacher forcing, and otherwise the decoder's own prediction.
 
     Args:
         attention: an `AttentionLayer`.
@@ -370,14 +368,7 @@ class RNNDecoder(Rematerialized):
         return self._for_loop([self.layer_dropout(ones, training=training) for _ in self.cells[1:]])
 
     def compute_output_spec(
-        self,
-        token_ids: Tensor,
-        encoder_outputs: Tensor,
-        initial_states: list[Tensor],
-        encoder_mask: Tensor | None = None,
-        padding_mask: Tensor | None = None,
-        teacher_forcing_mask: Tensor | None = None,
-        training: bool | None = None,
+        self, token_ids: Tensor, encoder_outputs: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
         """Return shapes and types without running the loop."""
         readouts = keras.KerasTensor((*token_ids.shape, self.readout_dim), self.compute_dtype)

@@ -63,11 +63,7 @@ _WIDEST_NETWORK = 4 * Width.most
 ROOM_FOR_TRANSLATIONS = 1.25
 # Arguments that every model of Keras has.
 _OF_KERAS = ("dtype", "name", "trainable")
-_TIED = Choice(
-    default="none",
-    help="share embeddings; target ties the target embedding to the output, all also shares the source embedding",
-    choices=TIED,
-)
+_TIED = "share embeddings; target ties the target embedding to the output, all also shares the source embedding"
 
 P = ParamSpec("P")
 A = TypeVar("A", bound="BodyArguments")
@@ -92,28 +88,24 @@ class BodyArguments:
     source_vocabulary_size: int
     target_vocabulary_size: int
     _: dataclasses.KW_ONLY
-    output: str = field(
-        Choice(default="softmax", help="output layer; latent is a mixture over source positions", choices=OUTPUTS)
-    )
+    output: str = field(Choice, "softmax", "output layer; latent is a mixture over source positions", choices=OUTPUTS)
     marginalization: str = field(
-        Choice(default="exact", help="sum over source positions in training, if latent", choices=MARGINALIZATIONS)
+        Choice, "exact", "sum over source positions in training, if latent", choices=MARGINALIZATIONS
     )
-    top_k: int = field(Whole(default=6, help="source positions in the top_k sum", least=1, most=MOST_TOKENS))
+    top_k: int = field(Whole, 6, "source positions in the top_k sum", least=1, most=MOST_TOKENS)
     top_k_gradient: str = field(
-        Choice(
-            default="straight_through",
-            help="gradient of positions outside the top_k sum: that of the full sum, or with selected none",
-            choices=TOP_K_GRADIENTS,
-        )
+        Choice,
+        "straight_through",
+        "gradient of positions outside the top_k sum: that of the full sum, or with selected none",
+        choices=TOP_K_GRADIENTS,
     )
     max_jump: int | None = field(
-        Whole(
-            help="longest jump with a weight of its own, which makes a latent alignment a hidden Markov model; None "
-            "for positions that are independent of each other",
-            least=1,
-            most=MOST_TOKENS,
-            optional=True,
-        )
+        Whole,
+        None,
+        "longest jump with a weight of its own, which makes a latent alignment a hidden Markov model; None "
+        "for positions that are independent of each other",
+        least=1,
+        most=MOST_TOKENS,
     )
     dtype: DType = None
     name: str | None = None
@@ -200,39 +192,34 @@ class RNNArguments(BodyArguments):
         64
     """
 
-    embedding_dim: int = field(Width(default=256, help="embedding width"))
-    hidden_dim: int = field(Width(default=512, help="width of decoder states, and of encoder states per direction"))
-    cell: str = field(Choice(default="gru", help="recurrent cell", choices=CELLS))
-    encoder_layers: int = field(Layers(default=1, help="number of encoder layers"))
-    decoder_layers: int = field(Layers(default=1, help="number of decoder layers"))
-    bidirectional: bool = field(Switch(default=True, help="read the source in both directions"))
-    cross_attention: AttentionChoice = field(Mechanism(default="bahdanau", help="cross-attention mechanism"))
+    embedding_dim: int = field(Width, 256, "embedding width")
+    hidden_dim: int = field(Width, 512, "width of decoder states, and of encoder states per direction")
+    cell: str = field(Choice, "gru", "recurrent cell", choices=CELLS)
+    encoder_layers: int = field(Layers, 1, "number of encoder layers")
+    decoder_layers: int = field(Layers, 1, "number of decoder layers")
+    bidirectional: bool = field(Switch, True, "read the source in both directions")
+    cross_attention: AttentionChoice = field(Mechanism, "bahdanau", "cross-attention mechanism")
     attention_query: str = field(
-        Choice(default="previous_state", help="decoder state used as the attention query", choices=ATTENTION_QUERIES)
+        Choice, "previous_state", "decoder state used as the attention query", choices=ATTENTION_QUERIES
     )
-    input_feeding: bool = field(Switch(default=False, help="feed the previous readout into the decoder cells"))
+    input_feeding: bool = field(Switch, False, "feed the previous readout into the decoder cells")
     posterior_feeding: bool = field(
-        Switch(
-            default=False,
-            help="feed the source of the previous token, by a latent alignment's posterior, into the decoder cells",
-        )
+        Switch,
+        False,
+        "feed the source of the previous token, by a latent alignment's posterior, into the decoder cells",
     )
     readout: str = field(
-        Choice(default="linear", help="layer before the output; state uses the decoder state alone", choices=READOUTS)
+        Choice, "linear", "layer before the output; state uses the decoder state alone", choices=READOUTS
     )
     readout_dim: int | None = field(
-        Width(help="readout width; None chooses one that suits readout and tie_embeddings", optional=True)
+        Width, None, "readout width; None chooses one that suits readout and tie_embeddings"
     )
-    readout_embedding: bool = field(Switch(default=True, help="include the previous token's embedding in the readout"))
+    readout_embedding: bool = field(Switch, True, "include the previous token's embedding in the readout")
     initial_state: str = field(
-        Choice(
-            default="linear",
-            help="map from the encoder's final states to the decoder's initial states",
-            choices=INITIAL_STATES,
-        )
+        Choice, "linear", "map from the encoder's final states to the decoder's initial states", choices=INITIAL_STATES
     )
-    tie_embeddings: str = field(_TIED)
-    dropout: float = field(Rate(help="dropout rate on embeddings, between layers and on the readout"))
+    tie_embeddings: str = field(Choice, "none", _TIED, choices=TIED)
+    dropout: float = field(Rate, help="dropout rate on embeddings, between layers and on the readout")
 
     def __post_init__(self) -> None:
         """Check the arguments, and choose the width of the readout if none is given."""
@@ -274,65 +261,54 @@ class TransformerArguments(BodyArguments):
         256
     """
 
-    width: int = field(Width(default=512, help="model width"))
-    num_heads: int = field(Width(default=8, help="attention heads", most=MOST_HEADS))
-    ffn_dim: int = field(Width(default=2048, help="hidden width of the feed-forward networks", most=_WIDEST_NETWORK))
-    encoder_layers: int = field(Layers(default=6, help="number of encoder layers"))
-    decoder_layers: int = field(Layers(default=6, help="number of decoder layers"))
+    width: int = field(Width, 512, "model width")
+    num_heads: int = field(Width, 8, "attention heads", most=MOST_HEADS)
+    ffn_dim: int = field(Width, 2048, "hidden width of the feed-forward networks", most=_WIDEST_NETWORK)
+    encoder_layers: int = field(Layers, 6, "number of encoder layers")
+    decoder_layers: int = field(Layers, 6, "number of decoder layers")
     encoder_attention: AttentionChoices = field(
-        Mechanism(default="multi_head", help="encoder self-attention mechanism", layers=MOST_LAYERS)
+        Mechanism, "multi_head", "encoder self-attention mechanism", layers=MOST_LAYERS
     )
     decoder_attention: AttentionChoices = field(
-        Mechanism(default="multi_head", help="decoder self-attention mechanism", layers=MOST_LAYERS)
+        Mechanism, "multi_head", "decoder self-attention mechanism", layers=MOST_LAYERS
     )
-    cross_attention: AttentionChoices = field(
-        Mechanism(default="multi_head", help="cross-attention mechanism", layers=MOST_LAYERS)
-    )
+    cross_attention: AttentionChoices = field(Mechanism, "multi_head", "cross-attention mechanism", layers=MOST_LAYERS)
     normalization: str = field(
-        Choice(
-            default="post",
-            help="normalisation after (post) or before (pre) each sublayer",
-            choices=NORMALIZATIONS,
-        )
+        Choice, "post", "normalisation after (post) or before (pre) each sublayer", choices=NORMALIZATIONS
     )
     activation: str = field(
-        Choice(
-            default="relu",
-            help="activation of the feed-forward networks; swiglu and geglu add a gate, a third matrix",
-            choices=ACTIVATIONS,
-        )
+        Choice,
+        "relu",
+        "activation of the feed-forward networks; swiglu and geglu add a gate, a third matrix",
+        choices=ACTIVATIONS,
     )
     encoder_positions: str = field(
-        Choice(
-            default="sine",
-            help="positional encoding of the encoder; rotary, alibi, shaw and t5 are those of its self-attention",
-            choices=POSITIONS,
-        )
+        Choice,
+        "sine",
+        "positional encoding of the encoder; rotary, alibi, shaw and t5 are those of its self-attention",
+        choices=POSITIONS,
     )
     decoder_positions: str = field(
-        Choice(default="sine", help="positional encoding of the decoder, as encoder_positions", choices=POSITIONS)
+        Choice, "sine", "positional encoding of the decoder, as encoder_positions", choices=POSITIONS
     )
     max_length: int = field(
-        Length(default=256, help="longest sentence, for weights that depend on it; None is 1.25 times max_tokens")
+        Length, 256, "longest sentence, for weights that depend on it; None is 1.25 times max_tokens"
     )
-    tie_embeddings: str = field(_TIED)
-    output_bias: bool = field(Switch(default=False, help="add a bias to the logits even if the output matrix is tied"))
+    tie_embeddings: str = field(Choice, "none", _TIED, choices=TIED)
+    output_bias: bool = field(Switch, False, "add a bias to the logits even if the output matrix is tied")
     suppressed_tokens: Sequence[int] = ()
-    dropout: float = field(Rate(default=0.1, help="dropout rate on embeddings and sublayer outputs"))
-    attention_dropout: float = field(Rate(help="dropout rate on attention weights"))
-    activation_dropout: float = field(Rate(help="dropout rate in the feed-forward networks"))
+    dropout: float = field(Rate, 0.1, "dropout rate on embeddings and sublayer outputs")
+    attention_dropout: float = field(Rate, help="dropout rate on attention weights")
+    activation_dropout: float = field(Rate, help="dropout rate in the feed-forward networks")
     attention_layer: int | str = field(
-        LayerOrHead(
-            default=-1,
-            help="decoder layer whose attention is the alignment, counted from 0, or from the end with -1; all "
-            "averages them; LAYER:HEAD is one head of a layer, counted from 0",
-            least=-MOST_LAYERS,
-            most=MOST_LAYERS - 1,
-        )
+        LayerOrHead,
+        -1,
+        "decoder layer whose attention is the alignment, counted from 0, or from the end with -1; all "
+        "averages them; LAYER:HEAD is one head of a layer, counted from 0",
+        least=-MOST_LAYERS,
+        most=MOST_LAYERS - 1,
     )
-    norm: str = field(
-        Choice(default="layer", help="layer normalisation, or that by the root mean square (rms)", choices=NORMS)
-    )
+    norm: str = field(Choice, "layer", "layer normalisation, or that by the root mean square (rms)", choices=NORMS)
 
     def __post_init__(self) -> None:
         """Check the arguments."""

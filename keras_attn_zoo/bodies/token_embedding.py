@@ -11,10 +11,9 @@ from keras_attn_zoo.support.types import Tensor
 class TokenEmbedding(keras.layers.ReversibleEmbedding):
     """Look tokens up, and with `reverse=True` project onto the vocabulary with the same matrix.
 
-    Use it wherever tokens enter a translator. It differs from its base class
-    only in its gradient, which is dense on every backend. TensorFlow's sparse
-    gradient has a row for every occurrence of a token, which makes Adam and
-    clipping by the global norm wrong, as they square the rows.
+    Use it wherever tokens enter a translator. It differs from its base class only in its gradient, which is dense on
+    every backend. TensorFlow's sparse gradient has a row for every occurrence of a token, which makes Adam and clipping
+    by the global norm wrong, as they square the rows.
 
     Args:
         input_dim: size of the vocabulary.

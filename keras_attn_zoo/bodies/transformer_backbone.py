@@ -6,7 +6,6 @@ from keras import ops
 from keras_attn_zoo.bodies.attention_stack import AttentionStack
 from keras_attn_zoo.bodies.backbone import (
     TranslationBackbone,
-    build_output,
     check_alignment,
     embedding_layers,
     first_order_alignment,
@@ -193,23 +192,10 @@ class TransformerBackbone(TranslationBackbone):
             "attention_scores": real(aligned, inputs["decoder_padding_mask"], head=aligned_head),
         }
         first_order = first_order_alignment(given, latent_head, outputs, inputs["decoder_token_ids"])
-        super().__init__(
-            inputs=inputs,
-            outputs=outputs,
-            dtype=dtype,
-            name=given.name,
-            trainable=given.trainable,
-        )
+        super().__init__(inputs=inputs, outputs=outputs, dtype=dtype, name=given.name, trainable=given.trainable)
 
         # === Config ===
-        self._keep(given)
-        self.source_embedding = source_embedding
-        self.target_embedding = target_embedding
-        self.token_embedding = target_embedding
-        self.output_projection = output_projection
-        self.latent_head = latent_head
-        self.first_order = first_order
-        build_output(self)
+        self._keep(given, source_embedding, target_embedding, output_projection, latent_head, first_order)
         self.attention_outputs = {"encoder": encoder_scores, "decoder": decoder_scores, "cross": cross_scores}
         self.cross_attention_heads = [layer.num_heads for layer in cross_stack.layers]
         self._encode = encode

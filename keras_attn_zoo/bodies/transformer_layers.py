@@ -171,13 +171,7 @@ class TransformerEncoderLayer(TransformerLayer):
         x, scores = self.around("attention", x, attend, training)
         return self.feed_forward(x, training), scores
 
-    def compute_output_spec(
-        self,
-        x: Tensor,
-        padding_mask: Tensor | None,
-        shared: dict[str, Tensor] | None = None,
-        training: bool | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    def compute_output_spec(self, x: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Return shapes and types."""
         scores = (x.shape[0], self.attention.num_heads, x.shape[1], x.shape[1])
         return keras.KerasTensor(x.shape, self.compute_dtype), keras.KerasTensor(scores, "float32")
@@ -262,12 +256,7 @@ class TransformerDecoderLayer(TransformerLayer):
         return self.feed_forward(x), scores, new
 
     def compute_output_spec(
-        self,
-        x: Tensor,
-        encoded: Tensor,
-        encoder_mask: Tensor | None,
-        shared: dict[str, Tensor] | None = None,
-        training: bool | None = None,
+        self, x: Tensor, encoded: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return shapes and types."""
         batch, target, source = x.shape[0], x.shape[1], encoded.shape[1]

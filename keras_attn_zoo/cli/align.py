@@ -43,11 +43,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="FILE",
         help="more tokenised text for a statistical aligner to learn from: SOURCE TARGET, or one TSV file",
     )
-    parser.add_argument(
-        "--reverse-model",
-        metavar="MODEL",
-        help="a model of the other direction, for --symmetrize",
-    )
+    parser.add_argument("--reverse-model", metavar="MODEL", help="a model of the other direction, for --symmetrize")
     add_links_arguments(parser)
     add_attention_arguments(parser, ("best",), "; best for the layer with the lowest error rate against --gold")
     add_loading_arguments(parser)

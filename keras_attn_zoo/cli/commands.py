@@ -1,50 +1,17 @@
 """The commands of `attn-zoo`, and its parser."""
 
 import argparse
+import importlib
 from typing import Any
 
 import keras_attn_zoo
-from keras_attn_zoo.cli import (
-    align,
-    average,
-    compare,
-    corpora,
-    demo,
-    evaluate,
-    explore,
-    export,
-    links,
-    presets,
-    site,
-    systems,
-    time,
-    train,
-    translate,
-)
 from keras_attn_zoo.cli.options import add_backend_argument
 from keras_attn_zoo.cli.parser import Command, Parser
 from keras_attn_zoo.cli.plot import PICTURES
 
-COMMANDS = [
-    module.COMMAND
-    for module in (
-        demo,
-        presets,
-        corpora,
-        systems,
-        train,
-        compare,
-        time,
-        translate,
-        explore,
-        evaluate,
-        align,
-        links,
-        average,
-        export,
-        site,
-    )
-]
+# Modules beside this one, in the order of the help.
+_NAMES = "demo presets corpora systems train compare time translate explore evaluate align links average export site"
+COMMANDS: list[Command] = [importlib.import_module(f"{__package__}.{name}").COMMAND for name in _NAMES.split()]
 
 
 def build_parser() -> Parser:

@@ -142,11 +142,7 @@ def _score_runs(options):
     for folder in [] if options.stored else options.runs:
         text = given or own_text(folder)
         translator = load_translator(
-            folder,
-            options.beams,
-            options.length_penalty,
-            max_tokens=options.max_tokens,
-            precision=options.precision,
+            folder, options.beams, options.length_penalty, max_tokens=options.max_tokens, precision=options.precision
         )
         known = None
         for name, k in zip(names, counts, strict=True):

@@ -95,11 +95,6 @@ def add_arguments(parser: Parser) -> None:
     add_loading_arguments(parser)
 
 
-def _own_backend(options):
-    """PyTorch writes programs of ONNX, if it is installed."""
-    return if_installed("torch") if options.live else None
-
-
 def run(options: argparse.Namespace) -> None:
     """Write the page, or serve it until it is stopped."""
     from keras_attn_zoo.runs.curves import titles
@@ -297,5 +292,6 @@ COMMAND = Command(
     add_arguments,
     run,
     list_argument="arguments",
-    own_backend=_own_backend,
+    # It writes programs of ONNX.
+    own_backend=lambda options: if_installed("torch") if options.live else None,
 )

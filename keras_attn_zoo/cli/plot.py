@@ -39,19 +39,14 @@ _DRAWN_OF = ".pictures.json"
 
 
 def draw_pictures(
-    recipe: Recipe,
-    runs: Sequence[Run],
-    out: Path,
-    max_tokens: int | None = None,
-    corpus: Corpus | None = None,
+    recipe: Recipe, runs: Sequence[Run], out: Path, max_tokens: int | None = None, corpus: Corpus | None = None
 ) -> None:
     """Draw the pictures of a recipe, of the runs of its systems that were scored, whichever call trained them.
 
-    Of several seeds, a picture shows the first, with `--over-seeds` all; of a grid, the first values, and those only
-    of a system that has no other run.
-    A picture of systems none of which was scored is left out, one of a sentence's attention if any was not, and one of
-    differences without the first system or any other, and one over the positions in training, after the first system,
-    of fewer than two. So is one that cannot be drawn: a message says why. What was
+    Of several seeds, a picture shows the first, with `--over-seeds` all; of a grid, the first values, and those only of
+    a system that has no other run. A picture of systems none of which was scored is left out, one of a sentence's
+    attention if any was not, and one of differences without the first system or any other, and one over the positions
+    in training, after the first system, of fewer than two. So is one that cannot be drawn: a message says why. What was
     drawn in the same way of the same runs, after they were scored, stays.
 
     Args:

@@ -57,9 +57,10 @@ def table() -> str:
     columns = ["preset", "system", "BLEU", "chrF", "TER", "AER", "parameters", "size", "here"]
     rows = []
     for name, facts in published().items():
-        scores = [_number(facts["scores"].get(score)) for score in ("bleu", "chrf", "ter", "aer")]
-        found = local_path(name)
-        place = "no" if found is None or not is_preset(found) else place_of(found)
+        found = map(facts["scores"].get, ("bleu", "chrf", "ter", "aer"))
+        scores = ["" if score is None else f"{score:.1f}" for score in found]
+        folder = local_path(name)
+        place = "no" if folder is None or not is_preset(folder) else place_of(folder)
         rows.append(
             [
                 name,
@@ -71,10 +72,6 @@ def table() -> str:
             ]
         )
     return markdown_table(columns, rows, text=("system", "here"))
-
-
-def _number(value):
-    return "" if value is None else f"{value:.1f}"
 
 
 def download(names: list[str]) -> None:

@@ -104,7 +104,7 @@ def add_comparison_arguments(
         "--seeds",
         nargs="+",
         action="extend",
-        type=checked(_seeds),
+        type=checked(lambda text: [*map(SETTINGS["System"]["seed"].parse, text.split(","))]),
         default=[],
         metavar="N",
         help="train every system once with each of these seeds, separated by spaces or commas (default: 1)",
@@ -118,6 +118,7 @@ def add_comparison_arguments(
         help="train every system once with each combination of these settings, for example learning_rate=1e-3,5e-4 "
         "dropout=0.1,0.3",
     )
+    tuned = [f"{name}={','.join(map(str, values))}" for name, values in (tune or {}).items()]
     parser.add_argument(
         "--tune",
         nargs="*",
@@ -125,7 +126,7 @@ def add_comparison_arguments(
         metavar="NAME=VALUE,VALUE",
         help="train every system with each combination of these settings and the first seed, and with further seeds "
         "only with that of the lowest validation loss, which tables have; without values, nothing is tuned"
-        + (f" (default: {' '.join(map(_shown_values, tune.items()))})" if tune else ""),
+        + (f" (default: {' '.join(tuned)})" if tuned else ""),
     )
     add_budget_argument(parser)
     parser.add_argument(
@@ -158,15 +159,6 @@ def add_comparison_arguments(
         of_tasks=tasks,
         of_smoke=list(smoke) or list(systems),
     )
-
-
-def _shown_values(item):
-    name, values = item
-    return f"{name}={','.join(map(str, values))}"
-
-
-def _seeds(text):
-    return [SETTINGS["System"]["seed"].parse(seed) for seed in text.split(",")]
 
 
 def system_names(options: argparse.Namespace) -> list[str]:

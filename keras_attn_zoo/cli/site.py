@@ -14,11 +14,6 @@ def add_arguments(parser: Parser) -> None:
     )
 
 
-def _own_backend(options):
-    """The one that writes what translates in a browser, if it is installed."""
-    return if_installed("torch")
-
-
 def run(options: argparse.Namespace) -> None:
     """Build it, and print the size of each part."""
     from keras_attn_zoo.site.site_builder import build_site
@@ -35,5 +30,6 @@ COMMAND = Command(
     ["attn-zoo site public"],
     add_arguments,
     run,
-    own_backend=_own_backend,
+    # It writes what translates in a browser.
+    own_backend=lambda options: if_installed("torch"),
 )

@@ -40,10 +40,7 @@ def run(options: argparse.Namespace) -> None:
 COMMAND = Command(
     "time",
     "time training steps and translation of trained runs in turn, on an idle machine, for the tables that compare them",
-    [
-        "attn-zoo time runs/transformer runs/ran-all",
-        "attn-zoo time runs/transformer runs/ran-all --anyway --rounds 9",
-    ],
+    ["attn-zoo time runs/transformer runs/ran-all", "attn-zoo time runs/transformer runs/ran-all --anyway --rounds 9"],
     add_arguments,
     run,
     list_argument="runs",

@@ -15,13 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from keras_attn_zoo.cli.device_options import add_devices_arguments
-from keras_attn_zoo.cli.options import (
-    MODEL,
-    add_batch_argument,
-    add_loading_arguments,
-    add_search_arguments,
-    refuse,
-)
+from keras_attn_zoo.cli.options import MODEL, add_batch_argument, add_loading_arguments, add_search_arguments, refuse
 from keras_attn_zoo.cli.parser import Command, Parser, typed
 from keras_attn_zoo.cli.search_options import (
     add_strategy_arguments,

@@ -1,7 +1,6 @@
 """Parallel text: files, filters, subwords, cached token ids, batches.
 
-The names below are imported on first use, so that reading a corpus needs
-neither Keras nor SentencePiece.
+The names below are imported on first use, so that reading a corpus needs neither Keras nor SentencePiece.
 """
 
 import importlib
@@ -37,12 +36,7 @@ _HOMES = {
     "sampled_corpus": ("SampledCorpus", "build_sampled_corpus"),
     "encoded_text": ("EncodedText",),
     "truncation": ("Truncation",),
-    "batches": (
-        "TranslationBatches",
-        "as_fit_input",
-        "evaluation_batches",
-        "fit_arguments",
-    ),
+    "batches": ("TranslationBatches", "as_fit_input", "evaluation_batches", "fit_arguments"),
     "shapes": ("choose_bounds",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -40,15 +40,12 @@ def _gather(ids, starts, lengths, width, end):
 class TranslationBatches(keras.utils.PyDataset):
     """Padded batches of an encoded corpus, as an endless stream or a single pass.
 
-    Sentence pairs are sorted into buckets of fixed shapes, each with a fixed number
-    of rows, so there are as many batch shapes as buckets; the last batch of a
-    bucket is filled up with rows of weight zero.
+    Sentence pairs are sorted into buckets of fixed shapes, each with a fixed number of rows, so there are as many batch
+    shapes as buckets; the last batch of a bucket is filled up with rows of weight zero.
 
-    The stream is the concatenation of epochs, shuffled by (seed, epoch). It is
-    cut into rounds of equal length, each followed by a validation; a round
-    is what `fit` calls an epoch. Batch `i` is `i` batches after the start of
-    the round set by `set_round`, so a run resumed at a round reads the same
-    batches as an uninterrupted one.
+    The stream is the concatenation of epochs, shuffled by (seed, epoch). It is cut into rounds of equal length, each
+    followed by a validation; a round is what `fit` calls an epoch. Batch `i` is `i` batches after the start of the
+    round set by `set_round`, so a run resumed at a round reads the same batches as an uninterrupted one.
 
     Train with `model.fit(**fit_arguments(batches), epochs=...)`.
 
@@ -71,13 +68,11 @@ class TranslationBatches(keras.utils.PyDataset):
             down to a multiple of 8, if there are at least 8.
         sentences_per_batch: rows of every batch. Give this or `tokens_per_batch`.
         seed: random seed of the order and of the coin tosses of teacher forcing.
-        shuffle: whether to shuffle; otherwise buckets follow one another and
-            sentences keep the order of the corpus.
+        shuffle: whether to shuffle; otherwise buckets follow one another and sentences keep the order of the corpus.
         repeat: whether the stream is endless, instead of a single pass.
         bucket_count: maximum number of buckets, if `bounds` is not given.
-        teacher_forcing: function of the step, counted in batches from the
-            beginning of the stream, that returns the probability of feeding
-            the gold token; with `None` it is always fed, and batches have no mask for it.
+        teacher_forcing: function of the step, counted in batches from the beginning of the stream, that returns the
+            probability of feeding the gold token; with `None` it is always fed, and batches have no mask for it.
         rounds_per_epoch: approximate number of rounds in an epoch.
         steps_per_round: batches per round; overrides `rounds_per_epoch`.
         start, ends: id of the token that begins a target sentence, and of those that end a source and a target
@@ -169,10 +164,6 @@ class TranslationBatches(keras.utils.PyDataset):
             raise UserError(f"invalid round {number}: give 0 or more, and only 0 for a single pass.")
         self.round = number
 
-    def epoch_of_round(self, number: int) -> float:
-        """Return how many times the corpus has been read when a round begins, as a float."""
-        return number * len(self) / self.batches_per_epoch
-
     def _rng(self, *key):
         return np.random.default_rng((self.seed, *key))
 
@@ -242,24 +233,6 @@ class TranslationBatches(keras.utils.PyDataset):
             x["links"] = self.links.matrices(rows, target_width, source_width)
         return x, labels, (target_mask & (rows >= 0)[:, None]).astype(np.float32)
 
-    def padding_report(self) -> dict[str, float]:
-        """Report how much of the batches of an epoch is padding.
-
-        Returns:
-            A dict of `shapes`, `batches` per epoch, and the shares of padding
-            `source_padding` and `target_padding`, rows of weight zero included.
-        """
-        batch_rows = np.multiply(self._batch_counts, self.rows)
-        cells = batch_rows @ np.array(self.bounds)
-        real = [self.corpus.tokens(side) + len(self.corpus) for side in ("source", "target")]
-        source_padding, target_padding = (1 - np.array(real) / cells).tolist()
-        return {
-            "shapes": sum(count > 0 for count in self._batch_counts),
-            "batches": self.batches_per_epoch,
-            "source_padding": source_padding,
-            "target_padding": target_padding,
-        }
-
 
 def evaluation_batches(
     corpus: EncodedCorpus,
@@ -273,8 +246,7 @@ def evaluation_batches(
     """Create batches for a single pass in a fixed order, as validation and scoring need them.
 
     Args:
-        corpus: an `EncodedCorpus`.
-        bounds, tokens_per_batch, sentences_per_batch, bucket_count, start, ends: as in
+        corpus: an `EncodedCorpus`. bounds, tokens_per_batch, sentences_per_batch, bucket_count, start, ends: as in
             `TranslationBatches`.
 
     Returns:
@@ -300,22 +272,27 @@ def evaluation_batches(
     )
 
 
-class _SharedBatches(keras.utils.PyDataset):
-    """This process's rows of batches."""
+class MappedBatches(keras.utils.PyDataset):
+    """What a function makes of the batches of another data set.
 
-    def __init__(self, batches, devices):
-        super().__init__(workers=1)
-        self.batches, self.devices, self.repeat = batches, devices, batches.repeat
+    Args:
+        dataset: the other one, which says how it is read.
+        function: of a batch.
+    """
 
-    def __len__(self):
-        return len(self.batches)
+    def __init__(self, dataset: keras.utils.PyDataset, function: Callable[[Any], Any]) -> None:
+        super().__init__(dataset.workers, dataset.use_multiprocessing, dataset.max_queue_size)
+        self._dataset, self._function = dataset, function
+        self.on_epoch_begin, self.on_epoch_end = dataset.on_epoch_begin, dataset.on_epoch_end
 
     @property
-    def num_batches(self):
-        return self.batches.num_batches
+    def num_batches(self) -> int | None:
+        """The number of batches for Keras."""
+        return self._dataset.num_batches
 
-    def __getitem__(self, index):
-        return self.devices.share(self.batches[index])
+    def __getitem__(self, index: int) -> Any:
+        """Return a batch."""
+        return self._function(self._dataset[index])
 
 
 def as_fit_input(batches: TranslationBatches) -> Any:
@@ -325,8 +302,7 @@ def as_fit_input(batches: TranslationBatches) -> Any:
     expect all batches to have the shapes of the first two.
 
     Args:
-        batches: `TranslationBatches`. If they repeat, `fit` needs
-            `steps_per_epoch`, which `fit_arguments` provides.
+        batches: `TranslationBatches`. If they repeat, `fit` needs `steps_per_epoch`, which `fit_arguments` provides.
 
     Returns:
         `batches` themselves, or a dataset that yields them; with several devices, in rows that these can share.
@@ -335,7 +311,7 @@ def as_fit_input(batches: TranslationBatches) -> Any:
         >>> model.evaluate(as_fit_input(evaluation_batches(corpus, tokens_per_batch=4096)))  # doctest: +SKIP
     """
     devices = current()
-    shared: Any = batches if devices is None else _SharedBatches(batches, devices)
+    shared: Any = batches if devices is None else MappedBatches(batches, devices.share)
     if keras.config.backend() != "tensorflow":
         return shared
     import tensorflow as tf
@@ -354,9 +330,8 @@ def as_fit_input(batches: TranslationBatches) -> Any:
 def fit_arguments(batches: TranslationBatches) -> dict[str, Any]:
     """Return the arguments with which `fit` reads training batches, round by round.
 
-    To resume, call `batches.set_round` first: `fit` starts at that round and
-    counts it as its epoch of the same number. A further `fit` starts there
-    again unless another round is set.
+    To resume, call `batches.set_round` first: `fit` starts at that round and counts it as its epoch of the same number.
+    A further `fit` starts there again unless another round is set.
 
     Args:
         batches: `TranslationBatches` that repeat.

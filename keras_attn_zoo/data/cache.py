@@ -44,20 +44,17 @@ _FILES = {_META, _LINES, *map(_ids_file, _SIDES), *map(_offsets_file, _SIDES)}
 class EncodedCorpus:
     """The token ids of a filtered parallel corpus, memory-mapped.
 
-    Created by `build_cache`. Ids exclude start and end tokens. The files are
-    compared with their SHA-256 when the cache is opened, which reads each of them
-    once and takes about a second per gigabyte, or per ten million sentence pairs.
+    Created by `build_cache`. Ids exclude start and end tokens. The files are compared with their SHA-256 when the cache
+    is opened, which reads each of them once and takes about a second per gigabyte, or per ten million sentence pairs.
 
     Args:
         folder: the cache.
 
     Attributes:
         source_ids, target_ids: all ids of a side in one flat array.
-        source_offsets, target_offsets: where each sentence begins in it, and
-            the end; one longer than the corpus.
+        source_offsets, target_offsets: where each sentence begins in it, and the end; one longer than the corpus.
         source_lengths, target_lengths: tokens per sentence.
-        lines: number of each sentence pair in the corpus before filtering,
-            counted from 0.
+        lines: number of each sentence pair in the corpus before filtering, counted from 0.
         report: the `FilterReport` of the pairs kept and dropped.
         reused: whether `build_cache` reused an existing cache.
 
@@ -253,24 +250,12 @@ def _reason_to_drop(encoded, limits):
     return None
 
 
-def _too_long(pairs, number, encoded, limits):
-    """The error about a pair with a sentence above its limit."""
-    place = next(i for i, limit in enumerate(limits) if limit is not None and len(encoded[i]) > limit)
-    # A corpus has one file per side, or one for both.
-    paths, side = getattr(pairs, "paths", None), _SIDES[place]
-    where = f" of {paths[place % len(paths)]}" if paths else ""
-    return UserError(
-        f"line {number + 1}{where} has {len(encoded[place])} {side} tokens, more than "
-        f"max_{side}_tokens={limits[place]}: shorten it, raise the limit, or drop long sentences."
-    )
-
-
 def _chunks(items):
     while chunk := list(itertools.islice(items, _CHUNK)):
         yield chunk
 
 
-def _write_arrays(folder, pairs, subwords, pair_filter, cuts, limits, too_long, progress):
+def _write_arrays(folder, pairs, subwords, pair_filter, cuts, limits, progress):
     """Write ids, offsets and line numbers; return the report."""
     report, done = FilterReport(), 0
     with contextlib.ExitStack() as files:
@@ -285,8 +270,6 @@ def _write_arrays(folder, pairs, subwords, pair_filter, cuts, limits, too_long, 
             for number, *ids in zip(numbers, *encoded, strict=True):
                 ids = [cut(one) for cut, one in zip(cuts, ids, strict=True)]
                 reason = _reason_to_drop(ids, limits)
-                if reason == "over_limit" and too_long == "error":
-                    raise _too_long(pairs, number, ids, limits)
                 if reason:
                     report.kept -= 1
                     report.count(reason)
@@ -319,7 +302,6 @@ def build_cache(
     pair_filter: Filter | None = None,
     max_source_tokens: int | None = None,
     max_target_tokens: int | None = None,
-    too_long: str = "drop",
     progress: Callable[[int], None] | None = None,
     truncation: Truncation = UNCUT,
 ) -> EncodedCorpus:
@@ -330,14 +312,11 @@ def build_cache(
 
     Args:
         folder: the cache, a folder with nothing else in it.
-        pairs: (source, target) sentences that can be iterated more than once:
-            `ParallelFiles`, `TSVFile` or a list.
+        pairs: (source, target) sentences that can be iterated more than once: `ParallelFiles`, `TSVFile` or a list.
         source_subwords, target_subwords: `Subwords` of the two sides.
         pair_filter: a `Filter`; with `None`, only pairs with an empty side are dropped.
-        max_source_tokens, max_target_tokens: maximum tokens per sentence, without
-            start and end; `None` for no limit.
-        too_long: `"drop"` drops and counts sentence pairs above these limits,
-            `"error"` raises.
+        max_source_tokens, max_target_tokens: maximum tokens per sentence, without start and end; pairs above are
+            dropped and counted. `None` for no limit.
         progress: called occasionally with the number of pairs encoded.
         truncation: what sentences are cut to, before the limits are applied.
 
@@ -345,8 +324,7 @@ def build_cache(
         The `EncodedCorpus`; its `reused` tells whether the cache existed.
 
     Raises:
-        UserError: the corpus cannot be read, no pairs are left, a sentence is
-            too long, or the folder has other files.
+        UserError: the corpus cannot be read, no pairs are left, or the folder has other files.
 
     Example:
         >>> from keras_attn_zoo.data.subwords import Subwords, train_subword_pair
@@ -362,11 +340,10 @@ def build_cache(
     if folder.is_dir() and (others := {path.name for path in folder.iterdir()} - _FILES):
         raise UserError(f"{folder} has other files in it ({min(others)}): choose a folder for the cache alone.")
     pair_filter = pair_filter or Filter()
-    if too_long not in ("drop", "error"):
-        raise UserError(f"unknown too_long={too_long!r}: choose 'drop' or 'error'.")
     subwords, limits = (source_subwords, target_subwords), (max_source_tokens, max_target_tokens)
     cuts = truncation.source_ids, truncation.target_ids
-    settings = [pair_filter.described(pairs), *limits, too_long]
+    # The last was once an option.
+    settings = [pair_filter.described(pairs), *limits, "drop"]
     if truncation != UNCUT:
         settings.append(asdict(truncation))
     found = fingerprint(pairs, subwords, settings)
@@ -374,7 +351,7 @@ def build_cache(
         return corpus
     with atomic_path(folder) as aside:
         aside.mkdir()
-        report = _write_arrays(aside, pairs, subwords, pair_filter, cuts, limits, too_long, progress)
+        report = _write_arrays(aside, pairs, subwords, pair_filter, cuts, limits, progress)
         sums = {name: sha256(aside / name) for name in sorted(_FILES - {_META})}
         write_json(aside / _META, {"format": FORMAT, "fingerprint": found, "report": asdict(report), "sha256": sums})
     corpus = EncodedCorpus(folder)

@@ -57,14 +57,12 @@ class FilterReport:
 class Filter:
     """Which sentence pairs to keep, by the number of words, see `word_count`, and by their characters.
 
-    A pair is dropped if either side is outside the bounds. Pairs with an
-    empty side are always dropped.
+    A pair is dropped if either side is outside the bounds. Pairs with an empty side are always dropped.
 
     Args:
         min_words: minimum words per side.
         max_words: maximum words per side; `None` for no limit.
-        max_length_ratio: maximum ratio of the longer side to the shorter, in
-            words; `None` for no limit.
+        max_length_ratio: maximum ratio of the longer side to the shorter, in words; `None` for no limit.
         drop_duplicates: whether to keep only the first of several equal pairs.
         drop_illegal_characters: whether to drop pairs with a side for which `has_illegal_characters`.
 

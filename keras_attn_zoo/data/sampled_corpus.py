@@ -172,9 +172,6 @@ def build_sampled_corpus(
 
     Raises:
         UserError: a subword model that is not a unigram model; the pairs cannot be read.
-
-    Example:
-        >>> sampled = build_sampled_corpus("data/best", corpus, pairs, *subwords, 30, 0.1)  # doctest: +SKIP
     """
     folder = Path(folder)
     found = fingerprint([], (), [_FORMAT, corpus.meta["fingerprint"], count, max_tokens])

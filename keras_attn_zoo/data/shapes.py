@@ -34,11 +34,7 @@ class GridBatch(NamedTuple):
     widths: tuple[int, ...]
 
 
-def grid_batches(
-    lengths: Sequence[Sequence[int]],
-    limits: Sequence[int],
-    batch_size: int,
-) -> Iterator[GridBatch]:
+def grid_batches(lengths: Sequence[Sequence[int]], limits: Sequence[int], batch_size: int) -> Iterator[GridBatch]:
     """Divide sentences into batches of similar length, with shapes from a grid.
 
     Sentences are sorted by their longest side, so that the sentences of most batches are about equally long.
@@ -107,9 +103,8 @@ def choose_bounds(
 ) -> list[tuple[int, int]]:
     """Choose the shapes that the sentence pairs of a corpus are padded to, with as little padding as possible.
 
-    Compiled backends compile once per shape, so there should be few. Pairs are
-    sorted by their longer side and divided into buckets; each bucket is as wide,
-    on either side, as its longest sentence with its end token, rounded up. Of all
+    Compiled backends compile once per shape, so there should be few. Pairs are sorted by their longer side and divided
+    into buckets; each bucket is as wide, on either side, as its longest sentence with its end token, rounded up. Of all
     divisions, the one with the fewest cells is chosen,
 
         sum over buckets b of  n_b (S_b + T_b),

@@ -31,10 +31,7 @@ class Splits(NamedTuple):
 
 
 def random_split(
-    pairs: Iterable[Pair],
-    ratios: Sequence[float] = (8, 1, 1),
-    seed: int = 0,
-    max_held_out: int | None = MAX_HELD_OUT,
+    pairs: Iterable[Pair], ratios: Sequence[float] = (8, 1, 1), seed: int = 0, max_held_out: int | None = MAX_HELD_OUT
 ) -> Splits:
     """Divide sentence pairs at random into training, validation and test parts.
 

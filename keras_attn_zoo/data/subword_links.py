@@ -74,9 +74,6 @@ def build_subword_links(folder: PathLike, corpus: EncodedCorpus, key: str, links
         key: where the links come from; what exists is opened if corpus and key are the same.
         links: for each sentence pair of the corpus, the places of linked tokens `(links, 2)`, target first; read only
             if nothing exists.
-
-    Example:
-        >>> links = build_subword_links("data/links", corpus, "hmm", arrays)  # doctest: +SKIP
     """
     folder = Path(folder)
     found = fingerprint([], (), [_FORMAT, corpus.meta["fingerprint"], key])

@@ -5,7 +5,7 @@ import hashlib
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from keras_attn_zoo.data import END, PAD, START, UNKNOWN
@@ -139,8 +139,7 @@ def train_subwords(
 ) -> Path:
     """Train a SentencePiece model on a stream of sentences.
 
-    The same text and options give the same file on every machine. Ids 0 to 3
-    are `<pad>`, `<unk>`, `<s>` and `</s>`.
+    The same text and options give the same file on every machine. Ids 0 to 3 are `<pad>`, `<unk>`, `<s>` and `</s>`.
 
     Args:
         sentences: iterable of sentences, read once.
@@ -182,12 +181,10 @@ def train_subword_pair(
         folder: where `source.spm` and `target.spm`, or `joint.spm`, are written.
         vocabulary_size: number of pieces of each model.
         joint: whether to train one model on both sides together.
-        **options: `model_type`, `byte_fallback` and `character_coverage` of
-            `train_subwords`.
+        **options: `model_type`, `byte_fallback` and `character_coverage` of `train_subwords`.
 
     Returns:
-        The paths of the source model and the target model; the same path
-        twice for a joint model.
+        The paths of the source model and the target model; the same path twice for a joint model.
 
     Raises:
         UserError: as in `train_subwords`; nothing has been written then.
@@ -225,15 +222,14 @@ class Subwords:
         whole_words: whether it is a word model.
 
     Raises:
-        UserError: there is no such file, it is damaged, or its special ids
-            are not those of `train_subwords`.
+        UserError: there is no such file, it is damaged, or its special ids are not those of `train_subwords`.
 
     Example:
         >>> path = train_subwords(["ab ab", "ab b"], "/tmp/pieces.spm", None, model_type="char")
         >>> subwords = Subwords(path)
         >>> [ids] = subwords.encode(["b ab"])
-        >>> subwords.pieces(ids), subwords.word_groups(ids), subwords.decode(ids)
-        (['▁', 'b', '▁', 'a', 'b'], [0, 0, 1, 1, 1], 'b ab')
+        >>> subwords.pieces(ids), subwords.decode(ids)
+        (['▁', 'b', '▁', 'a', 'b'], 'b ab')
     """
 
     end = END
@@ -253,12 +249,7 @@ class Subwords:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model_bytes)
         except RuntimeError:
             raise damaged from None
-        ids = (
-            self._processor.pad_id(),
-            self._processor.unk_id(),
-            self._processor.bos_id(),
-            self._processor.eos_id(),
-        )
+        ids = (self._processor.pad_id(), self._processor.unk_id(), self._processor.bos_id(), self._processor.eos_id())
         if ids != (PAD, UNKNOWN, START, END):
             raise UserError(
                 f"{name} has the ids {ids} for padding, unknown, start and end, not "
@@ -354,27 +345,3 @@ class Subwords:
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Turn ids into pieces; a piece that begins a word begins with `▁`."""
         return self._processor.id_to_piece([int(i) for i in ids])
-
-    def word_groups(self, pieces: Sequence[str] | Sequence[int]) -> list[int]:
-        """Return the whitespace word that each piece belongs to.
-
-        Use it to merge the attention of pieces into that of words.
-
-        Args:
-            pieces: the pieces of one sentence, or their ids.
-
-        Returns:
-            A list of word indices counted from 0; -1 for padding, start and end.
-        """
-        texts = [piece for piece in pieces if isinstance(piece, str)]
-        if len(texts) < len(pieces):
-            texts = self.pieces([int(piece) for piece in pieces])
-        groups, word = [], -1
-        for piece in texts:
-            if piece in SPECIAL_PIECES and piece != SPECIAL_PIECES[UNKNOWN]:
-                groups.append(-1)
-                continue
-            if word < 0 or self.whole_words or piece.startswith(_SPACE):
-                word += 1
-            groups.append(word)
-        return groups

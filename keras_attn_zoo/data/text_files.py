@@ -240,9 +240,8 @@ class ParallelFiles(_Files):
         as_written: whether the translations are left as they stand, for scoring; see `read_translations`.
 
     Raises:
-        UserError: on construction, a file is missing or a folder; on
-            iteration, a file is empty, damaged or not UTF-8, or the two
-            have different numbers of lines.
+        UserError: on construction, a file is missing or a folder; on iteration, a file is empty, damaged or not UTF-8,
+            or the two have different numbers of lines.
 
     Example:
         >>> from keras_attn_zoo.support.files import write_text
@@ -296,9 +295,8 @@ class TSVFile(_Files):
         as_written: see `ParallelFiles`.
 
     Raises:
-        UserError: on construction, the file is missing or a folder; on
-            iteration, it is empty, damaged or not UTF-8, or a line has too
-            few columns.
+        UserError: on construction, the file is missing or a folder; on iteration, it is empty, damaged or not UTF-8, or
+            a line has too few columns.
 
     Example:
         >>> from keras_attn_zoo.support.files import write_text

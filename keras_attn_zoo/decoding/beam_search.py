@@ -17,7 +17,8 @@ from keras_attn_zoo.decoding.logits_processors import (
     composed,
 )
 from keras_attn_zoo.kernels import top_k
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.configuration import Configured
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # Coverage of a source position that hard attention leaves out, whose logarithm would not be finite.
 _LEAST_COVERAGE = 1e-9
@@ -118,7 +119,7 @@ def flat(x: Tensor) -> Tensor:
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class BeamSearch(keras_hub.samplers.Sampler):
+class BeamSearch(Configured, keras_hub.samplers.Sampler):
     """Search for the translations with the highest length-normalised log-probability.
 
     Use it as `translator.compile(sampler=BeamSearch(num_beams=5))`, or through
@@ -126,14 +127,12 @@ class BeamSearch(keras_hub.samplers.Sampler):
 
         score(y) = log p(y_1..y_n | x) / ((5 + n) / 6)^α + β Σ_j log(min(Σ_i α_ij, 1))
 
-    where n includes the end token, which belongs to y unless y is cut at the
-    maximum length. α_ij is the attention of position i to source position j, and
-    counts as far as a hypothesis has come. A finished hypothesis keeps its score and
-    its place until `num_beams` others beat it. With as many beams as there are
-    hypotheses, the search is exhaustive. It ends when all hypotheses kept are
-    finished, or when no other can still beat those asked for: an unfinished one's
-    log-probability only falls, so its score will never be above that with the
-    longest length and complete coverage.
+    where n includes the end token, which belongs to y unless y is cut at the maximum length. α_ij is the attention of
+    position i to source position j, and counts as far as a hypothesis has come. A finished hypothesis keeps its score
+    and its place until `num_beams` others beat it. With as many beams as there are hypotheses, the search is
+    exhaustive. It ends when all hypotheses kept are finished, or when no other can still beat those asked for: an
+    unfinished one's log-probability only falls, so its score will never be above that with the longest length and
+    complete coverage.
 
     Args:
         num_beams: number of hypotheses kept; 1 is greedy search.
@@ -145,8 +144,7 @@ class BeamSearch(keras_hub.samplers.Sampler):
     What `min_length`, `no_repeat_ngram` and the processors of a search rule out is
     impossible; the probabilities of the rest stay those of the model.
 
-    State: all in the loop's variables; the state of the model's steps, attention
-    included, is reordered with the beams.
+    State: all in the loop's variables; the state of the model's steps, attention included, is reordered with the beams.
 
     Raises:
         ValueError: fewer than one beam; a negative number.
@@ -155,9 +153,8 @@ class BeamSearch(keras_hub.samplers.Sampler):
         >>> translator.compile(sampler=BeamSearch(num_beams=4, length_penalty=0.6))
         >>> translator.generate(["Guten Tag"])
 
-    Source: Hiemsch, section 4 (beam search is mentioned but not used); the length
-    penalty is mentioned by Zeng, section 3.1; both penalties have the form of Wu et
-    al. 2016, equation 14.
+    Source: Hiemsch, section 4 (beam search is mentioned but not used); the length penalty is mentioned by Zeng, section
+    3.1; both penalties have the form of Wu et al. 2016, equation 14.
     """
 
     def __init__(
@@ -242,10 +239,9 @@ class BeamSearch(keras_hub.samplers.Sampler):
             data: what some subclasses choose tokens by, tensors `(batch, ...)`.
 
         Returns:
-            a dict: "token_ids" `(batch, beams, length)`, "scores" and "log_probs" `(batch, beams)`, and
-            "state", the last state, with `batch * beams` rows in the same order. A place without a
-            hypothesis has a log-probability below `IMPOSSIBLE / 2`. "certain" `(batch,)` says where more room would
-            not have changed what was asked for.
+            a dict: "token_ids" `(batch, beams, length)`, "scores" and "log_probs" `(batch, beams)`, and "state", the
+            last state, with `batch * beams` rows in the same order. A place without a hypothesis has a log-probability
+            below `IMPOSSIBLE / 2`. "certain" `(batch,)` says where more room would not have changed what was asked for.
 
             With `trace` also "trace", a dict of "token_ids", "parents", "log_probs" and "scores"
             `(batch, length, candidates)`, the best candidates of each position first. The first `beams` of them were
@@ -467,8 +463,3 @@ class BeamSearch(keras_hub.samplers.Sampler):
         others = places - ops.cast(places <= token, "int32")
         steps = ops.where(alone, ops.where(places == 0, cost, IMPOSSIBLE), steps)
         return steps, ops.where(alone, ops.where(places == 0, token, others), ids)
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        own = ("num_beams", "length_penalty", "coverage_penalty", "min_length", "no_repeat_ngram")
-        return {**super().get_config(), **{name: getattr(self, name) for name in own}}

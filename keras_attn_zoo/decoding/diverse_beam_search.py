@@ -8,22 +8,20 @@ from keras import ops, tree
 
 from keras_attn_zoo.decoding.beam_search import BeamSearch, Step, flat
 from keras_attn_zoo.decoding.logits_processors import IMPOSSIBLE
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class DiverseBeamSearch(BeamSearch):
     """Beam search for translations that differ: groups of beams take different tokens at the same position.
 
-    Use it for an n-best list with real alternatives, for example to choose from by
-    minimum Bayes risk. At each position the groups follow each other, and group g
-    takes the continuations with the highest
+    Use it for an n-best list with real alternatives, for example to choose from by minimum Bayes risk. At each position
+    the groups follow each other, and group g takes the continuations with the highest
 
         log p(y_1..y_i | x) - λ · |{y_i in the groups before g}|
 
-    with a count of the beams that have taken the token there. Each group is a beam
-    search with `num_beams / groups` beams. All hypotheses are then sorted by their
-    scores, see `BeamSearch`, and what two groups have found counts once.
+    with a count of the beams that have taken the token there. Each group is a beam search with `num_beams / groups`
+    beams. All hypotheses are then sorted by their scores, see `BeamSearch`, and what two groups have found counts once.
 
     Args:
         num_beams: number of hypotheses, a multiple of `groups`.
@@ -46,12 +44,7 @@ class DiverseBeamSearch(BeamSearch):
     """
 
     def __init__(
-        self,
-        num_beams: int = 6,
-        length_penalty: float = 0.0,
-        groups: int = 3,
-        diversity: float = 0.5,
-        **kwargs: Any,
+        self, num_beams: int = 6, length_penalty: float = 0.0, groups: int = 3, diversity: float = 0.5, **kwargs: Any
     ) -> None:
         super().__init__(num_beams, length_penalty, **kwargs)
         if not isinstance(groups, int) or groups < 1 or num_beams % groups:
@@ -91,10 +84,6 @@ class DiverseBeamSearch(BeamSearch):
             taken = taken + ops.sum(counts, axis=1)
             found.append({**best, "parents": parents + first, "log_probs": log_probs})
         return tree.map_structure(lambda *groups: ops.concatenate(groups, axis=1), *found)
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "groups": self.groups, "diversity": self.diversity}
 
 
 def _sorted(found):

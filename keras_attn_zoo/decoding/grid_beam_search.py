@@ -10,7 +10,7 @@ from keras import ops, tree
 
 from keras_attn_zoo.decoding.beam_search import BeamSearch, Step, flat
 from keras_attn_zoo.decoding.logits_processors import IMPOSSIBLE, tokens_at
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # In the place of an id of a phrase: the token behind it, which begins another word; and what follows that.
 WORD_START, ANYTHING = -1, -2
@@ -20,17 +20,14 @@ WORD_START, ANYTHING = -1, -2
 class GridBeamSearch(BeamSearch):
     """Beam search whose translations contain given phrases, by a beam for each number of tokens that is missing.
 
-    Use it for terms that a translation must have; `Translator.translate` does so if
-    there are required words. A phrase is met where its tokens follow each other and
-    the next token begins another word, or nothing follows.
+    Use it for terms that a translation must have; `Translator.translate` does so if there are required words. A phrase
+    is met where its tokens follow each other and the next token begins another word, or nothing follows.
 
         left(y) = Σ_c |c| [c is not met in y] - the longest beginning of one of these c that y ends with
 
-    Hypotheses with the same number of tokens left compete for `num_beams` places,
-    and only one with none left can end. Besides the likeliest tokens, each is
-    continued with the next token of every phrase. So phrases are never lost to
-    likelier hypotheses, and with as many beams as there are hypotheses the search
-    is exhaustive.
+    Hypotheses with the same number of tokens left compete for `num_beams` places, and only one with none left can end.
+    Besides the likeliest tokens, each is continued with the next token of every phrase. So phrases are never lost to
+    likelier hypotheses, and with as many beams as there are hypotheses the search is exhaustive.
 
     A step computes `num_beams * (1 + phrase_tokens)` hypotheses of a sentence, and
     takes at least as much longer: with three phrases of two tokens, seven times.
@@ -121,10 +118,6 @@ class GridBeamSearch(BeamSearch):
             "log_probs": ops.where(scores > 1.5 * IMPOSSIBLE, log_probs, IMPOSSIBLE),
             "scores": scores,
         }
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "phrase_tokens": self.phrase_tokens, "word_starts": self.word_starts}
 
 
 def phrase_rows(phrases: Sequence[Sequence[Sequence[int]]]) -> np.ndarray:

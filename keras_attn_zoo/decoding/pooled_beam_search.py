@@ -8,24 +8,22 @@ from keras import ops, tree
 
 from keras_attn_zoo.decoding.beam_search import BeamSearch, stops_at
 from keras_attn_zoo.decoding.logits_processors import IMPOSSIBLE, LogitsProcessor, composed
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
 class PooledBeamSearch(BeamSearch):
     """Beam search whose beams are all unfinished: what is finished goes to a pool of the best.
 
-    Use it to get the translations of Transformers' `generate` from a model that was
-    opened from there. It looks at more hypotheses than `BeamSearch`, in which a
-    finished hypothesis keeps a beam, and needs more steps.
+    Use it to get the translations of Transformers' `generate` from a model that was opened from there. It looks at more
+    hypotheses than `BeamSearch`, in which a finished hypothesis keeps a beam, and needs more steps.
 
         score(y) = log p(y_1..y_n | x) / n^α
 
-    where n includes the end token. At each position the 2k best continuations of k
-    beams are found. Those of the best k that end go to the pool, which keeps the k
-    with the highest scores; the best k that do not end are the next beams. A
-    sentence is done when no beam, if it ended now, would have a higher score than
-    the worst of a full pool. With one beam, it is greedy search.
+    where n includes the end token. At each position the 2k best continuations of k beams are found. Those of the best k
+    that end go to the pool, which keeps the k with the highest scores; the best k that do not end are the next beams. A
+    sentence is done when no beam, if it ended now, would have a higher score than the worst of a full pool. With one
+    beam, it is greedy search.
 
     Args:
         num_beams: k, the number of beams and of hypotheses in the pool.
@@ -193,11 +191,6 @@ class PooledBeamSearch(BeamSearch):
             "certain": ops.logical_not(improvable),
             "state": {**state, **tree.map_structure(flat, pool["kept"])},
         }
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        own = {name: getattr(self, name) for name in ("early_stopping", "forced_end", "renormalize")}
-        return {**super().get_config(), **own}
 
 
 def _kept(state, function):

@@ -23,16 +23,13 @@ class Sampling(BeamSearch):
 
         y_i ~ p(y | y_<i, x)^(1/T) / Σ_y' p(y' | y_<i, x)^(1/T)
 
-    over the `top_k` likeliest tokens, and of these over the fewest whose
-    probabilities sum to `top_p`. A token is drawn by a number u from [0, 1): it is
-    the first at which the cumulative probability exceeds u. The numbers belong to a
-    sentence: the same seed and sentence give the same translations in any batch, on
-    any backend but for rounding. Scores are those of a `BeamSearch`, so that
-    `log_prob` is the model's, whatever the temperature.
+    over the `top_k` likeliest tokens, and of these over the fewest whose probabilities sum to `top_p`. A token is drawn
+    by a number u from [0, 1): it is the first at which the cumulative probability exceeds u. The numbers belong to a
+    sentence: the same seed and sentence give the same translations in any batch, on any backend but for rounding.
+    Scores are those of a `BeamSearch`, so that `log_prob` is the model's, whatever the temperature.
 
-    KerasHub's `RandomSampler`, `TopKSampler` and `TopPSampler` draw alike, but from a
-    stream of numbers that all sentences share, and return no scores; `like` makes
-    a `Sampling` of one.
+    KerasHub's `RandomSampler`, `TopKSampler` and `TopPSampler` draw alike, but from a stream of numbers that all
+    sentences share, and return no scores; `like` makes a `Sampling` of one.
 
     Args:
         samples: number of translations of a sentence, in the order in which they are drawn.

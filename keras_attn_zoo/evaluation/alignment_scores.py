@@ -44,20 +44,17 @@ def alignment_scores(
 ) -> AlignmentScores:
     """Score predicted alignments against gold ones, over the whole corpus.
 
-    With A the predicted links, S the sure and P the possible gold links (S ⊆ P),
-    each counted over all sentence pairs:
+    With A the predicted links, S the sure and P the possible gold links (S ⊆ P), each counted over all sentence pairs:
 
         precision = |A ∩ P| / |A|
         recall    = |A ∩ S| / |S|
         AER       = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
 
-    Without predicted links precision is 1, and AER is 1 if there are sure links.
-    Without sure links recall is 1, and AER is 1 - precision. If there are
-    neither, AER is 0.
+    Without predicted links precision is 1, and AER is 1 if there are sure links. Without sure links recall is 1, and
+    AER is 1 - precision. If there are neither, AER is 0.
 
     Args:
-        predicted: list of sets of links (j, i), or of `Alignment`, whose possible
-            links all count.
+        predicted: list of sets of links (j, i), or of `Alignment`, whose possible links all count.
         gold: list of `Alignment`, of the same length; in a plain set, all links are sure.
 
     Returns:

@@ -37,8 +37,7 @@ class Alignment:
 
     Attributes:
         sure: frozenset of links (j, i), source position first, counted from 0.
-        possible: frozenset of the links that are acceptable. Sure links are
-            possible as well, and are added if missing.
+        possible: frozenset of the links that are acceptable. Sure links are possible as well, and are added if missing.
 
     Example:
         >>> alignment = Alignment(sure={(0, 0)}, possible={(1, 0)})
@@ -145,8 +144,7 @@ def parse_alignment(line: str, index_base: int = 0, reverse: bool = False, place
 def format_alignment(alignment: Alignment | Collection[Link], index_base: int = 0, reverse: bool = False) -> str:
     """Write the links of one sentence pair as text, sorted by source position.
 
-    The counterpart of `parse_alignment`, with the same `index_base` and
-    `reverse`.
+    The counterpart of `parse_alignment`, with the same `index_base` and `reverse`.
 
     Args:
         alignment: `Alignment`, or a set of links (j, i), written as sure links.

@@ -35,18 +35,14 @@ def _membership(groups, pieces, side):
 
 
 def merge_subwords(
-    attention: Tensor,
-    source_groups: Sequence[int],
-    target_groups: Sequence[int],
-    source_reduction: str = "mean",
+    attention: Tensor, source_groups: Sequence[int], target_groups: Sequence[int], source_reduction: str = "mean"
 ) -> np.ndarray:
     """Merge attention between pieces of words into attention between words.
 
-    By default each word pair gets the average over all its pairs of pieces, as
-    Bahar averages over all tokens of a word (section 7.3). The total weight of a
-    word with n pieces is thereby divided by n, and rows no longer sum to one.
-    `source_reduction="sum"` adds up the source pieces instead and averages only
-    over target pieces: rows keep their sum, which is better for pictures.
+    By default each word pair gets the average over all its pairs of pieces, as Bahar averages over all tokens of a word
+    (section 7.3). The total weight of a word with n pieces is thereby divided by n, and rows no longer sum to one.
+    `source_reduction="sum"` adds up the source pieces instead and averages only over target pieces: rows keep their
+    sum, which is better for pictures.
 
         mean: β_wv = 1/(|w| |v|) Σ_{i in w} Σ_{j in v} α_ij
         sum:  β_wv = 1/|w|       Σ_{i in w} Σ_{j in v} α_ij
@@ -104,10 +100,9 @@ def extract_alignment(
     (the first if several are equal); "threshold" creates a link for every weight
     of at least `threshold`, so a target word may have several links or none.
 
-    Ignored positions get no link. With "argmax", a target word that attends most
-    to an ignored source word is linked to the best of the others, so that weight
-    on the end of sentence or the full stop does not hide the alignment. Remove the
-    same positions from the gold links with `Alignment.without`.
+    Ignored positions get no link. With "argmax", a target word that attends most to an ignored source word is linked to
+    the best of the others, so that weight on the end of sentence or the full stop does not hide the alignment. Remove
+    the same positions from the gold links with `Alignment.without`.
 
     Args:
         weights: `(target, source)`, as from `merge_subwords`.

@@ -3,17 +3,13 @@
 import math
 from collections.abc import Iterable
 
-import numpy as np
-
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.types import Tensor
 
 
 def perplexity(total_nll: float, tokens: int) -> float:
     """Return the perplexity of a corpus: the number of equally likely tokens to choose from.
 
-    Use it on sums over the whole corpus, so that sentences are weighted by their
-    number of tokens.
+    Use it on sums over the whole corpus, so that sentences are weighted by their number of tokens.
 
         PPL = exp(-1/N · Σ_n log p(e_n))
 
@@ -83,33 +79,3 @@ def likelihood_sums(translations: Iterable) -> dict[str, list[list[float]]]:
     nll = [-math.fsum(one.log_probs.tolist()) for one in translations]
     correct = [float(one.correct.sum()) for one in translations]
     return {"loss": [nll, tokens], "accuracy": [correct, tokens]}
-
-
-def token_accuracy(predicted: Tensor, target: Tensor, mask: Tensor | None = None) -> float:
-    """Return the share of positions at which the most likely token is the right one.
-
-    Args:
-        predicted: int array of token ids, any shape.
-        target: int array of the same shape.
-        mask: bool array of the same shape, true on real positions; None if all are real.
-
-    Returns:
-        A float from 0 to 1.
-
-    Raises:
-        UserError: the shapes differ, or no position is real.
-
-    Example:
-        >>> token_accuracy([[5, 7, 2, 0]], [[5, 8, 2, 0]], [[True, True, True, False]])
-        0.6666666666666666
-    """
-    predicted, target = np.asarray(predicted), np.asarray(target)
-    mask = np.ones(target.shape, bool) if mask is None else np.asarray(mask, bool)
-    if not predicted.shape == target.shape == mask.shape:
-        raise UserError(
-            f"predicted {predicted.shape}, target {target.shape} and mask {mask.shape} differ in shape: "
-            "give arrays of equal shape."
-        )
-    if not mask.any():
-        raise UserError("token accuracy over 0 real positions: give at least one.")
-    return float(np.mean((predicted == target)[mask]))

@@ -49,8 +49,7 @@ class MetricScore:
         name: sacrebleu's name of the metric, such as `chrF2`.
         score: the score, in percent. Higher is better; of TER, lower.
         signature: sacrebleu's signature: version, case, tokenisation and the rest.
-        verbose: sacrebleu's `verbose_score`, for BLEU the n-gram precisions and
-            lengths; empty for metrics without one.
+        verbose: sacrebleu's `verbose_score`, for BLEU the n-gram precisions and lengths; empty for metrics without one.
     """
 
     name: str
@@ -200,9 +199,8 @@ def score_text(
 ) -> TextScores:
     """Score translations against one or several references each with BLEU, chrF and TER, or with ROUGE and METEOR.
 
-    Give plain detokenised text: sacrebleu tokenises it. BLEU, chrF and TER follow
-    `lowercase`. sacrebleu's command line ignores case in TER by default; with
-    `--ter-case-sensitive` it reports the number returned here. ROUGE and METEOR
+    Give plain detokenised text: sacrebleu tokenises it. BLEU, chrF and TER follow `lowercase`. sacrebleu's command line
+    ignores case in TER by default; with `--ter-case-sensitive` it reports the number returned here. ROUGE and METEOR
     ignore case anyway; see `overlap_metric`.
 
     Args:
@@ -359,14 +357,12 @@ def compare_systems(
 ) -> SystemComparison:
     """Test whether systems differ from a baseline, by paired bootstrap or by approximate randomization.
 
-    Bootstrap, by sacrebleu: sentences are drawn with replacement into `samples`
-    corpora as large as the original, the same for all systems, and every system is
-    scored on each of them. This test is as good as one-sided, in the direction of the
-    difference that was seen: of two equally good systems, one is better with p < 0.05
-    in about one of ten test texts. Randomization: in each of `samples` trials, system and
-    baseline exchange every translation with a probability of 1/2. This test is
-    two-sided. The difference between a system and the baseline is significant at
-    level α if its `p_value` is below α.
+    Bootstrap, by sacrebleu: sentences are drawn with replacement into `samples` corpora as large as the original, the
+    same for all systems, and every system is scored on each of them. This test is as good as one-sided, in the
+    direction of the difference that was seen: of two equally good systems, one is better with p < 0.05 in about one of
+    ten test texts. Randomization: in each of `samples` trials, system and baseline exchange every translation with a
+    probability of 1/2. This test is two-sided. The difference between a system and the baseline is significant at level
+    α if its `p_value` is below α.
 
     Args:
         baseline: name of one of `systems`.

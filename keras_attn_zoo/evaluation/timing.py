@@ -9,16 +9,14 @@ from keras_attn_zoo.support.errors import UserError
 class CompilationClock:
     """Wall time of repeated calls, split into compilation and running.
 
-    A compiled backend compiles on the first call with each input shape, again in
-    every process. Record each call under its shape, and say where a process begins;
-    the time to compile a shape in a process is then estimated as
+    A compiled backend compiles on the first call with each input shape, again in every process. Record each call under
+    its shape, and say where a process begins; the time to compile a shape in a process is then estimated as
 
         compilation = max(0, first call - median of the later calls)
 
-    or, if the process called the shape once alone, of those of other processes.
-    A shape that no process called twice says nothing about its compilation: all of
-    its time counts as running, so `steady` is never underestimated. Such shapes
-    are listed in `unresolved`.
+    or, if the process called the shape once alone, of those of other processes. A shape that no process called twice
+    says nothing about its compilation: all of its time counts as running, so `steady` is never underestimated. Such
+    shapes are listed in `unresolved`.
 
     Example:
         >>> clock = CompilationClock()

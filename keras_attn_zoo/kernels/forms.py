@@ -105,7 +105,7 @@ FORMS: dict[str, tuple[Form, ...]] = {
         Form(is_tensorflow, "tensorflow_forms:dropout"),
         Form(is_torch, "torch_forms:dropout", needed=True),
     ),
-    "adam": (Form(is_tensorflow, "tensorflow_forms:adam"), Form(is_torch, "torch_forms:adam")),
+    "adam": (Form(is_torch, "torch_forms:adam"),),
     "is_replica": (Form(is_tensorflow, "tensorflow_forms:is_replica", needed=True),),
     "top_k": (Form(is_jax_on_cpu, "jax_cpu:top_k"),),
     "chunk_sizes": (Form(is_jax_on_cpu, "jax_cpu:chunk_sizes"),),

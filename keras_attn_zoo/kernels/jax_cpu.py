@@ -9,12 +9,7 @@ import keras
 from keras import backend, ops, tree
 
 from keras_attn_zoo.kernels.forms import plain
-from keras_attn_zoo.kernels.known_weights import (
-    is_inference,
-    prepared,
-    repeated_products,
-    repeating,
-)
+from keras_attn_zoo.kernels.known_weights import is_inference, prepared, repeated_products, repeating
 from keras_attn_zoo.kernels.portable import linear_maps
 from keras_attn_zoo.kernels.portable.linear_maps import as_matrix, scaled_back
 from keras_attn_zoo.kernels.processor import has_amx_int8, has_avx512, has_avx512_vnni, is_amd, is_intel

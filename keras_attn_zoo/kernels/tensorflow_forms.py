@@ -1,4 +1,4 @@
-"""Forms for TensorFlow: operations whose gradients it lacks otherwise, checks at run time, dropout and Adam."""
+"""Forms for TensorFlow: operations whose gradients it lacks otherwise, checks at run time, dropout."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,7 +8,6 @@ from keras import ops, tree
 
 from keras_attn_zoo.kernels.forms import plain
 from keras_attn_zoo.kernels.portable import embeddings, loops, noise
-from keras_attn_zoo.kernels.portable.updates import AdamStep
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
 
@@ -48,10 +47,7 @@ def scan(
         return index + 1, state, outputs
 
     _, state, outputs = tf.while_loop(
-        lambda index, *_: index < length,
-        body,
-        (1, state, outputs),
-        maximum_iterations=length - 1,
+        lambda index, *_: index < length, body, (1, state, outputs), maximum_iterations=length - 1
     )
     return state, tree.map_structure(lambda array: array.stack(), outputs)
 
@@ -91,33 +87,6 @@ def dropout(x: Tensor, rate: float, seed: keras.random.SeedGenerator) -> Tensor:
     bits = tf.reshape(tf.reshape(tf.bitcast(words, tf.uint16), [-1])[:count], shape)
     kept = bits < tf.constant(noise.bound_of_kept(rate, 16), tf.uint16)
     return ops.where(kept, x / ops.cast(keep, x.dtype), ops.zeros((), x.dtype))
-
-
-def adam(
-    weights: Sequence[keras.Variable],
-    gradients: Sequence[Tensor],
-    means: Sequence[keras.Variable],
-    squares: Sequence[keras.Variable],
-    numbers: AdamStep,
-) -> None:
-    """Update each weight by one operation."""
-    import tensorflow as tf
-
-    for w, g, m, v in zip(weights, gradients, means, squares, strict=True):
-        g = tf.cast(tf.convert_to_tensor(g), w.dtype)
-        step = tf.cast(numbers.step, w.dtype)
-        tf.raw_ops.ResourceApplyAdam(
-            var=w.value.handle,
-            m=m.value.handle,
-            v=v.value.handle,
-            beta1_power=tf.pow(tf.cast(numbers.beta_1, w.dtype), step),
-            beta2_power=tf.pow(tf.cast(numbers.beta_2, w.dtype), step),
-            lr=tf.cast(numbers.learning_rate, w.dtype),
-            beta1=numbers.beta_1,
-            beta2=numbers.beta_2,
-            epsilon=numbers.epsilon,
-            grad=g if numbers.factor is None else g * tf.cast(numbers.factor, w.dtype),
-        )
 
 
 def is_replica() -> bool:

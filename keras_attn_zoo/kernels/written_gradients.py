@@ -128,11 +128,10 @@ def log_normalizer(left: Tensor, right: Tensor) -> Tensor:
 
         Z_ij = Σ_v exp(left_iv - max left_i) · exp(right_jv - max right_j)
 
-    is one product of two matrices. Every factor is at most 1, so nothing overflows.
-    If the largest entries of left_i and right_j are far apart, by about 57 in the
-    exponent, Z_ij is too small to be trusted, and everything is computed again in
-    slices of the vocabulary with a maximum for each pair, which is correct at any
-    range and many times slower. The gradients are computed in the same two ways.
+    is one product of two matrices. Every factor is at most 1, so nothing overflows. If the largest entries of left_i
+    and right_j are far apart, by about 57 in the exponent, Z_ij is too small to be trusted, and everything is computed
+    again in slices of the vocabulary with a maximum for each pair, which is correct at any range and many times slower.
+    The gradients are computed in the same two ways.
     """
     return _log_normalizer(ops.convert_to_tensor(left), ops.convert_to_tensor(right))
 
@@ -145,9 +144,7 @@ def _log_normalizer(left, right):
     total = ops.matmul(left_exp, ops.transpose(right_exp, (0, 2, 1)))
     exact = ops.min(total) > SMALLEST_TOTAL
     result = ops.cond(
-        exact,
-        lambda: ops.log(ops.maximum(total, SMALLEST_TOTAL)) + shift,
-        lambda: guarded_log_normalizer(left, right),
+        exact, lambda: ops.log(ops.maximum(total, SMALLEST_TOTAL)) + shift, lambda: guarded_log_normalizer(left, right)
     )
 
     def gradient(*args, upstream=None):

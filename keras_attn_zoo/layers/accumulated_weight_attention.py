@@ -16,8 +16,7 @@ from keras_attn_zoo.support.types import Tensor
 class AccumulatedWeightAttention(PreviousWeightAttention):
     """Multi-head cross-attention with the sum of all previous weights of a source position concatenated to the query.
 
-    Use it as cross-attention of a Transformer's decoder, to tell each position
-    what has already been covered.
+    Use it as cross-attention of a Transformer's decoder, to tell each position what has already been covered.
 
         ê_ij^n = (W_k^n h_j)ᵀ (W_q^n s_i + w^n Σ_{i'<i} α_{i'j}^n) / √d_k
         α_ij^n = softmax_j(ê_ij^n)

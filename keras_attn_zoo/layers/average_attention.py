@@ -12,7 +12,7 @@ from keras_attn_zoo.layers.base.dropout import Dropout
 from keras_attn_zoo.layers.base.kernel_initialization import fresh_initializer
 from keras_attn_zoo.layers.base.self_attention_steps import SelfAttentionSteps
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Initializer, Shape, Tensor, TensorTree
 
 
 @attention(
@@ -60,9 +60,8 @@ class AverageAttention(SelfAttentionSteps):
 
     Shapes: `(batch, length, width)` in and out; scores `(batch, 1, length, length)`.
 
-    Masking: always causal, whatever `use_causal_mask` says. With padding, the mean
-    is over the real positions so far. A row with nothing to average gives 0.
-    With an `attention_mask`, the mean costs a matrix product instead of a
+    Masking: always causal, whatever `use_causal_mask` says. With padding, the mean is over the real positions so far. A
+    row with nothing to average gives 0. With an `attention_mask`, the mean costs a matrix product instead of a
     cumulative sum.
 
     State: `{"sum": (batch, width), "position": (batch,)}`.
@@ -76,10 +75,9 @@ class AverageAttention(SelfAttentionSteps):
 
     Source: Dang, sections 2.8 and 2.9, after Zhang et al. 2018.
 
-    Differences from the paper: Dang's formula has the network but no gate, and the
-    toolkit it used (section 2.9) has the gate but no network. Zhang et al. have
-    both, which is the default here. The formula does not define its network; here
-    it is that of Zhang et al., with one hidden layer.
+    Differences from the paper: Dang's formula has the network but no gate, and the toolkit it used (section 2.9) has
+    the gate but no network. Zhang et al. have both, which is the default here. The formula does not define its network;
+    here it is that of Zhang et al., with one hidden layer.
     """
 
     softmax_alone = "its weights are equal, without energies"
@@ -189,14 +187,3 @@ class AverageAttention(SelfAttentionSteps):
         query = memory["query"]
         mean = memory["sum"] / self.ahead(query, memory)
         return self._refine(query[:, 0], ops.cast(mean, self.compute_dtype))[:, None]
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "use_ffn": self.use_ffn,
-            "use_gate": self.use_gate,
-            "ffn_dim": self.ffn_dim,
-            "dropout": self.dropout,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

@@ -16,7 +16,7 @@ from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Initializer, Shape, Tensor, TensorTree
 
 
 @attention(
@@ -38,9 +38,8 @@ from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, Ten
 class BahdanauAttention(AttentionLayer):
     """Additive attention: a network with one hidden layer scores every source position.
 
-    Use it as cross-attention of an RNN decoder, queried by the previous state: it
-    allows a query and keys from different spaces. With feedback, it sees what it
-    has covered, to avoid translating words twice or not at all.
+    Use it as cross-attention of an RNN decoder, queried by the previous state: it allows a query and keys from
+    different spaces. With feedback, it sees what it has covered, to avoid translating words twice or not at all.
 
         e_ij = vᵀ tanh(W s_{i-1} + U h_j + b)
         α_ij = softmax_j(e_ij)
@@ -73,11 +72,9 @@ class BahdanauAttention(AttentionLayer):
     Source: Hiemsch, equations 1 to 3; Dang, section 2.3; Bahar, equation 11;
     the feedback is mentioned in its section 6.
 
-    Differences from the paper: Hiemsch sets the energy of padding to -1e10;
-    here padding gets a weight of exactly 0. The bias b is not in the papers'
-    equations, but in their feed-forward networks. Bahar gives no equation for
-    the feedback; the authors' toolkit scales it by a learned fertility, whereas
-    here the weights are simply added up.
+    Differences from the paper: Hiemsch sets the energy of padding to -1e10; here padding gets a weight of exactly 0.
+    The bias b is not in the papers' equations, but in their feed-forward networks. Bahar gives no equation for the
+    feedback; the authors' toolkit scales it by a learned fertility, whereas here the weights are simply added up.
     """
 
     def __init__(
@@ -134,12 +131,3 @@ class BahdanauAttention(AttentionLayer):
         )
         weights = self.normalize(ops.expand_dims(energies, (1, 2)), mask)
         return weights, {"accumulated": state["accumulated"] + weights}
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "attention_feedback": self.attention_feedback,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

@@ -10,7 +10,7 @@ from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Initializer, Shape, Tensor, TensorTree
 
 
 @attention(
@@ -24,21 +24,18 @@ from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, Ten
 class CoverageAttention(AttentionLayer):
     """Additive attention with a coverage vector for each source position, kept by a small recurrent network.
 
-    Use it as cross-attention of an RNN decoder, queried by the previous state, to
-    avoid translating words twice or not at all. The feedback of `BahdanauAttention`
-    is a simpler form: its record is the sum of the weights, whereas here the
-    network learns what to keep of them.
+    Use it as cross-attention of an RNN decoder, queried by the previous state, to avoid translating words twice or not
+    at all. The feedback of `BahdanauAttention` is a simpler form: its record is the sum of the weights, whereas here
+    the network learns what to keep of them.
 
         e_ij = vᵀ tanh(W s_{i-1} + U h_j + V C_{i-1,j} + b)
         α_ij = softmax_j(e_ij)
         C_ij = tanh(W_c C_{i-1,j} + w α_ij + U_c h_j + V_c s_{i-1}),   C_0 = 0
         c_i  = Σ_j α_ij h_j
 
-    Symbols: s decoder state (the query), h_j encoder state (key and value), C
-    `(coverage_dim,)` for each source position; W `(query_dim, units)`, U `(key_dim,
-    units)`, V `(coverage_dim, units)`, b and v `(units,)`; W_c `(coverage_dim,
-    coverage_dim)`, w `(coverage_dim,)`, U_c `(key_dim, coverage_dim)`, V_c
-    `(query_dim, coverage_dim)`.
+    Symbols: s decoder state (the query), h_j encoder state (key and value), C `(coverage_dim,)` for each source
+    position; W `(query_dim, units)`, U `(key_dim, units)`, V `(coverage_dim, units)`, b and v `(units,)`; W_c
+    `(coverage_dim, coverage_dim)`, w `(coverage_dim,)`, U_c `(key_dim, coverage_dim)`, V_c `(query_dim, coverage_dim)`.
 
     Args:
         units: width of the hidden layer of the energy.
@@ -55,17 +52,12 @@ class CoverageAttention(AttentionLayer):
 
     Source: Tu, Lu, Liu, Liu and Li 2016, section 3.2, the neural coverage model.
 
-    Differences from the paper: it leaves the activation of the update open, tanh or a
-    GRU; this is tanh. The update has no bias; the energy has one, as in
-    `BahdanauAttention`. The linguistic form, with fertilities, is not implemented.
+    Differences from the paper: it leaves the activation of the update open, tanh or a GRU; this is tanh. The update has
+    no bias; the energy has one, as in `BahdanauAttention`. The linguistic form, with fertilities, is not implemented.
     """
 
     def __init__(
-        self,
-        units: int,
-        coverage_dim: int = 10,
-        kernel_initializer: Initializer = "glorot_uniform",
-        **kwargs: Any,
+        self, units: int, coverage_dim: int = 10, kernel_initializer: Initializer = "glorot_uniform", **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.units = check_positive(self, "units", units)
@@ -122,12 +114,3 @@ class CoverageAttention(AttentionLayer):
         got = ops.cast(weights[:, 0, 0, :, None], coverage.dtype) * self.weight(self.update_weight_kernel)
         coverage = ops.tanh(covered + got + memory["key"]["update"] + at["update"][:, 0])
         return weights, {"coverage": coverage}
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "coverage_dim": self.coverage_dim,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

@@ -11,7 +11,7 @@ from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.base.position_attention import check_length
 from keras_attn_zoo.layers.base.self_attention_steps import ProjectionsSeen
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
 
 
 @attention(
@@ -33,9 +33,8 @@ from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
 class DenseSynthesizerAttention(ProjectionsSeen):
     """Self-attention whose energies a network computes from the attending token alone.
 
-    Use it in place of self-attention to see what the comparison of tokens is worth:
-    a token says at which positions it looks, whatever stands there. It must know the
-    longest sentence.
+    Use it in place of self-attention to see what the comparison of tokens is worth: a token says at which positions it
+    looks, whatever stands there. It must know the longest sentence.
 
         ê_i  = W_2 relu(W_1 x_i + b_1) + b_2,   α_i = softmax(ê_i)
         ê_ij = u_{i,⌊j/B⌋} w_{i,j mod B},   [u_i ; w_i] = W_2 relu(W_1 x_i + b_1) + b_2         `factorized`
@@ -119,7 +118,3 @@ class DenseSynthesizerAttention(ProjectionsSeen):
             found = ops.reshape(outer * inner, (*ops.shape(found)[:3], self.factors[0] * self.factors[1]))
         length = ops.shape(memory["positions" if "index" in memory else "mask"])[-1]
         return first(found, check_length(self, length, self.max_length), axis=3)
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "max_length": self.max_length, "factorized": self.factorized}

@@ -7,7 +7,7 @@ from keras import ops
 from keras_attn_zoo.layers.base.checks import is_integer, is_number
 from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # Larger than any sentence: a larger window must be a mistake.
 _LARGEST_WINDOW = 1000
@@ -35,9 +35,8 @@ class EnergyAccumulationAttention(DotProductAttention):
     Symbols: ê the energies of `MultiHeadAttention`; n counts the heads; λ the
     share of the new energies, k the reach of the window.
 
-    Between softmaxes the recurrence is linear, å_i = λ ê_i + P å_{i-1} with a
-    banded matrix P. So all positions are computed at once, å = Σ_t P^t λ ê_{i-t},
-    by doubling, P, P², P⁴ ..., until the decay (1 - λ)^t is negligible.
+    Between softmaxes the recurrence is linear, å_i = λ ê_i + P å_{i-1} with a banded matrix P. So all positions are
+    computed at once, å = Σ_t P^t λ ê_{i-t}, by doubling, P, P², P⁴ ..., until the decay (1 - λ)^t is negligible.
 
     Args:
         mixing: λ, in (0, 1].
@@ -46,9 +45,8 @@ class EnergyAccumulationAttention(DotProductAttention):
 
     Shapes: see `MultiHeadAttention`; a `value` is required.
 
-    Masking: positions outside the sentence and padded positions (`value_mask`) add 0
-    to a window, which is always divided by 2k + 1. All other masks apply only to
-    the softmax.
+    Masking: positions outside the sentence and padded positions (`value_mask`) add 0 to a window, which is always
+    divided by 2k + 1. All other masks apply only to the softmax.
 
     State: `{"past": (batch, heads, 1, source)}`, the previous energies.
 
@@ -127,7 +125,3 @@ class EnergyAccumulationAttention(DotProductAttention):
             power, reach = ops.matmul(power, power), 2 * reach
         scores = self.normalize(energies, mask)
         return self.weigh(scores, memory, mask, training), scores
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "mixing": self.mixing, "window": self.window}

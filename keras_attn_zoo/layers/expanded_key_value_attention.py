@@ -9,7 +9,7 @@ from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.base.rematerialization import may_be
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
 
 VARIANTS = (1, 2, 3, 4)
 
@@ -49,8 +49,7 @@ VARIANTS = (1, 2, 3, 4)
 class ExpandedKeyValueAttention(DotProductAttention):
     """Multi-head cross-attention that can attend to its own previous context as well as the source.
 
-    Use it as cross-attention of a Transformer's decoder, to let a position reuse
-    what the previous one has read.
+    Use it as cross-attention of a Transformer's decoder, to let a position reuse what the previous one has read.
 
         α_i^n = softmax([ê_i1^n, ..., ê_iJ^n, (g_k^n)ᵀ W_q^n s_i / √d_k])
         c_i^n = Σ_j α_ij^n (W_v^n h_j) + α_ig^n g_v^n,   c_i = Σ_n O^n c_i^n + b
@@ -60,22 +59,19 @@ class ExpandedKeyValueAttention(DotProductAttention):
         g_k^n = W_gk^n c_{i-1}^n,   g_v^n = W_gv^n c_{i-1}^n       variant=3
         g_k^n = W_gk^n c_{i-1}^n,   g_v^n = c_{i-1}^n              variant=4
 
-    Symbols: ê, W, O as in `MultiHeadAttention`; n counts the heads; c_0 = 0; W_gk
-    `(width, heads, key_dim)` in variant 2, `(heads, value_dim, key_dim)` in 3 and 4;
-    W_gv alike, towards value_dim.
+    Symbols: ê, W, O as in `MultiHeadAttention`; n counts the heads; c_0 = 0; W_gk `(width, heads, key_dim)` in variant
+    2, `(heads, value_dim, key_dim)` in 3 and 4; W_gv alike, towards value_dim.
 
-    One more position in a softmax takes the share p_i = sigmoid(energy - log Σ_j exp ê_ij)
-    evenly from all others, so c_i^n = (1 - p_i) · plain context + p_i g_v^n. The plain
-    contexts of all positions are computed before the loop, which never touches the source;
-    in variants 1 and 2, training makes O W_gk and O W_gv once, and c_i after the loop.
+    One more position in a softmax takes the share p_i = sigmoid(energy - log Σ_j exp ê_ij) evenly from all others, so
+    c_i^n = (1 - p_i) · plain context + p_i g_v^n. The plain contexts of all positions are computed before the loop,
+    which never touches the source; in variants 1 and 2, training makes O W_gk and O W_gv once, and c_i after the loop.
     A sparse `normalizer` has no such form: every step of its loop weighs the source anew.
 
     Args:
         variant: 1 to 4, as above.
         num_heads, key_dim, **kwargs: see `MultiHeadAttention`.
 
-    Shapes: see `MultiHeadAttention`; a `value` is required. The scores cover only
-    the source: they sum to 1 - p_i.
+    Shapes: see `MultiHeadAttention`; a `value` is required. The scores cover only the source: they sum to 1 - p_i.
 
     Masking: see `MultiHeadAttention`. A position with no source to attend to gets
     0, and the next position gets the pair made from c_{i-1} = 0.
@@ -316,7 +312,3 @@ class ExpandedKeyValueAttention(DotProductAttention):
             parts = [ops.reshape(self.weight(x), (self.num_heads, -1)) for x in biases]
             return ops.concatenate(parts, axis=-1)
         return ops.zeros(shape, dtype=self.compute_dtype)
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "variant": self.variant}

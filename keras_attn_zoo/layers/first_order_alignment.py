@@ -9,6 +9,7 @@ from keras_attn_zoo.kernels import masked_softmax, scan
 from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.log_mixture import SMALLEST_WEIGHT
 from keras_attn_zoo.layers.latent_alignment_head import LatentAlignmentHead
+from keras_attn_zoo.support.configuration import Configured
 from keras_attn_zoo.support.types import Config, Shape, Tensor
 
 # Of the jump that is e^30 times less likely than the best one, a share of the probability is left in float32.
@@ -16,7 +17,7 @@ _LARGEST_DIFFERENCE = 30.0
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class FirstOrderAlignment(keras.layers.Layer):
+class FirstOrderAlignment(Configured, keras.layers.Layer):
     """Make the prior of a `LatentAlignmentHead` depend on the position before: a hidden Markov model.
 
     Use it between attention and head if alignments are mostly monotone, or as the first-order model beside the
@@ -122,10 +123,6 @@ class FirstOrderAlignment(keras.layers.Layer):
     def from_config(cls, config: Config) -> "FirstOrderAlignment":
         """Create a layer from the result of `get_config`."""
         return super().from_config({**config, "head": keras.saving.deserialize_keras_object(config["head"])})
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "head": keras.layers.serialize(self.head), "max_jump": self.max_jump}
 
 
 def _moved(prior, posterior, factors):

@@ -20,9 +20,8 @@ from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
 class ForgettingAttention(ProjectionsSeen, DotProductAttention):
     """Multi-head self-attention with a forget gate: each position may lower the weights of all that came before.
 
-    Use it in place of a decoder's self-attention if what is far back should fade,
-    by as much as the words say. The gates order the positions, so the model needs no
-    position encodings.
+    Use it in place of a decoder's self-attention if what is far back should fade, by as much as the words say. The
+    gates order the positions, so the model needs no position encodings.
 
         ê_ij = (W_q x_i)ᵀ (W_k x_j) / √d_k + Σ_{j<l≤i} log f_l,   f_l = sigmoid(w x_l + a)
         α_ij = softmax_j(ê_ij),   c_i = O [Σ_j α_ij (W_v x_j)] + b

@@ -22,18 +22,16 @@ _EPSILON = 1e-6
 class GatedDeltaAttention(MatrixStateAttention):
     """Decoder self-attention with an associative memory: a matrix that corrects what it holds of a key.
 
-    Use it in place of a decoder's self-attention if sequences are long or a search
-    must be cheap: its state is a matrix for each head, which, unlike that of linear
-    attention, can replace what it has stored, and forget.
+    Use it in place of a decoder's self-attention if sequences are long or a search must be cheap: its state is a matrix
+    for each head, which, unlike that of linear attention, can replace what it has stored, and forget.
 
         S_i = α_i (S_{i-1} - β_i k_i (k_iᵀ S_{i-1})) + β_i k_i v_iᵀ
         c_i = O (silu(W_g x_i) ⊙ [w ⊙ norm(S_iᵀ q_i / √d_k)]) + b
         α_i = exp(-e^A softplus(W_α x_i + t)),   β_i = sigmoid(W_β x_i)
 
-    Symbols: q and k are silu(W_q x) and silu(W_k x) of the input x, divided by their
-    lengths, v = silu(W_v x), in every head; α, β, A and t are numbers of a head; norm
-    divides by the root of the mean square, w `(value_dim,)`; the brackets join the
-    heads.
+    Symbols: q and k are silu(W_q x) and silu(W_k x) of the input x, divided by their lengths, v = silu(W_v x), in every
+    head; α, β, A and t are numbers of a head; norm divides by the root of the mean square, w `(value_dim,)`; the
+    brackets join the heads.
 
     Args:
         num_heads, key_dim, value_dim: number of heads; widths d_k of a query's and key's head, and of a value's.

@@ -9,7 +9,7 @@ from keras import ops
 from keras_attn_zoo.layers.base.checks import is_integer, is_number
 from keras_attn_zoo.layers.base.position_attention import PositionAttention
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # Beyond this many standard deviations, a weight is less than 1.6e-8 of the largest one, which is negligible in float32.
 _REACH = 6.0
@@ -26,9 +26,8 @@ _REACH = 6.0
 class GaussianAttention(PositionAttention):
     """Self-attention with hard-coded weights: a normal distribution around a neighbour.
 
-    Use it in place of self-attention if the neighbourhood is enough: the weights
-    are constant for each length, without parameters, and a search keeps only a
-    window, however long the sentence.
+    Use it in place of self-attention if the neighbourhood is enough: the weights are constant for each length, without
+    parameters, and a search keeps only a window, however long the sentence.
 
         ê_ij^n = -(j - i - o_n)² / 2σ²
         α_ij^n = softmax_j(ê_ij^n)
@@ -141,7 +140,3 @@ class GaussianAttention(PositionAttention):
             places = ops.broadcast_to(places, (1, self.num_heads, 1, self.window))
             weights = ops.take_along_axis(weights, places, axis=-1)
         return super().weigh(weights, memory, mask, training)
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "offsets": list(self.offsets), "sigma": self.sigma}

@@ -9,7 +9,7 @@ from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Initializer, Shape, Tensor, TensorTree
 
 # Beyond e^20 of a step or a height, squares would leave float32.
 _LARGEST_EXPONENT = 20.0
@@ -123,14 +123,6 @@ class GaussianMixtureAttention(AttentionLayer):
         """Run a step on what `observe` returned; see `AttentionLayer.attend_once`."""
         context, weights, state = super().attend_once(query, memory, mask, state, noise, positions)
         return context, _shares(weights), state
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "components": self.components,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }
 
 
 def _shares(weights):

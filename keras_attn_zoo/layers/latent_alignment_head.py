@@ -28,21 +28,18 @@ from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, Ten
 class LatentAlignmentHead(Rematerialized):
     """Output layer of a translator whose alignment is a latent variable.
 
-    Use it in place of the projection onto the vocabulary and its softmax if the
-    alignment matters: the attention is then a probability in its own right, and
-    the posterior p(j|e_i) knows the token that it aligns.
+    Use it in place of the projection onto the vocabulary and its softmax if the alignment matters: the attention is
+    then a probability in its own right, and the posterior p(j|e_i) knows the token that it aligns.
 
         p(e_i)       = Σ_j p(j) p(e_i|j)                  p(j) = mean of attention heads
         p(e_i|j)     = softmax_v(W (P_e e_{i-1} + P_s s_i + P_h h_j))
         p(j|e_i)     = p(j) p(e_i|j) / p(e_i)
 
-    Symbols: e_{i-1} the embedding of the previous token, s_i decoder state, h_j
-    encoder state; P_e, P_s, P_h bias-free maps to `width`, W `(vocabulary, width)`,
-    the matrix of an embedding if one is given.
+    Symbols: e_{i-1} the embedding of the previous token, s_i decoder state, h_j encoder state; P_e, P_s, P_h bias-free
+    maps to `width`, W `(vocabulary, width)`, the matrix of an embedding if one is given.
 
-    The lexicon is linear in a sum, so its logits are S_iv + H_jv, and the
-    normalisers of all pairs are one product of matrices: see `log_normalizer`.
-    No array of pairs by vocabulary is ever held in memory, in training or search.
+    The lexicon is linear in a sum, so its logits are S_iv + H_jv, and the normalisers of all pairs are one product of
+    matrices: see `log_normalizer`. No array of pairs by vocabulary is ever held in memory, in training or search.
 
     Args:
         vocabulary_size: number of tokens.
@@ -259,13 +256,7 @@ class LatentAlignmentHead(Rematerialized):
             bound = where_training(training, sampled_bound(summed, lexicon, self.seed_generator), log_probs)
         log_probs, bound = (ops.where(known, x, float("nan")) for x in (log_probs, bound))
         posterior = ops.where(known[..., None], posterior, float("nan"))
-        return {
-            "log_probs": log_probs,
-            "bound": bound,
-            "smoothing": smooth,
-            "posterior": posterior,
-            "logits": logits,
-        }
+        return {"log_probs": log_probs, "bound": bound, "smoothing": smooth, "posterior": posterior, "logits": logits}
 
     # The step, which search uses.
 

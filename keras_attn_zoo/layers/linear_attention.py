@@ -18,9 +18,8 @@ from keras_attn_zoo.support.types import Tensor, TensorTree
 class LinearAttention(MatrixStateAttention):
     """Self-attention whose weights are products of positive features, without a softmax.
 
-    Use it in place of self-attention if sequences are long: a call costs as much
-    per position whatever their length, and a step of a search the same at every
-    position, with a matrix for each head as its state.
+    Use it in place of self-attention if sequences are long: a call costs as much per position whatever their length,
+    and a step of a search the same at every position, with a matrix for each head as its state.
 
         α_ij = φ(q_i)ᵀ φ(k_j) / Σ_l φ(q_i)ᵀ φ(k_l),   φ(x) = elu(x) + 1
         c_i  = O [Σ_j α_ij v_j] + b

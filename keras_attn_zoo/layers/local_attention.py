@@ -8,7 +8,7 @@ from keras_attn_zoo.layers.base.checks import check_choice, check_positive
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.luong_attention import LuongAttention
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Initializer, Shape, Tensor, TensorTree
 
 ALIGNMENTS = ("monotonic", "predictive")
 
@@ -51,10 +51,9 @@ class LocalAttention(LuongAttention):
         window: D, the reach of the window on either side.
         score, units, kernel_initializer: as in `LuongAttention`.
 
-    Shapes, masking: see `AttentionLayer`. A row whose window contains no real
-    position gets zero weights and a zero context, as do target positions beyond
-    J + D in "monotonic". Because of the factor, the weights of "predictive" sum to
-    less than one.
+    Shapes, masking: see `AttentionLayer`. A row whose window contains no real position gets zero weights and a zero
+    context, as do target positions beyond J + D in "monotonic". Because of the factor, the weights of "predictive" sum
+    to less than one.
 
     State: none; a step of "monotonic" is given its `position`.
 
@@ -68,11 +67,10 @@ class LocalAttention(LuongAttention):
 
     Source: Luong, Pham and Manning 2015, section 3.2, equations 9 and 10.
 
-    Differences from the paper: the energies of all source positions are computed,
-    then those outside the window are masked, which costs more than a window alone
-    but keeps all shapes fixed. The paper does not say what "monotonic" does past
-    the end of the source; here nothing is attended to. As in the paper, gradients
-    reach W_p and v only through the factor: the window has none.
+    Differences from the paper: the energies of all source positions are computed, then those outside the window are
+    masked, which costs more than a window alone but keeps all shapes fixed. The paper does not say what "monotonic"
+    does past the end of the source; here nothing is attended to. As in the paper, gradients reach W_p and v only
+    through the factor: the window has none.
     """
 
     def __init__(
@@ -132,7 +130,3 @@ class LocalAttention(LuongAttention):
         if self.alignment == "monotonic":
             return weights
         return weights * ops.exp(-2.0 * ops.square(distance / self.window))
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "alignment": self.alignment, "window": self.window}

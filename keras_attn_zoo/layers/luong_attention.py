@@ -11,7 +11,7 @@ from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_choice, check_positive
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Initializer, Shape, Tensor, TensorTree
 
 SCORES = ("dot", "general", "concat")
 
@@ -53,9 +53,8 @@ class LuongAttention(AttentionLayer):
         α_ij = softmax_j(e_ij)
         c_i  = Σ_j α_ij h_j
 
-    Symbols: s decoder state (the query), h_j encoder state (key and value);
-    W `(query_dim, key_dim)` for "general", its two halves `(query_dim, units)`
-    and `(key_dim, units)` for "concat"; v `(units,)`.
+    Symbols: s decoder state (the query), h_j encoder state (key and value); W `(query_dim, key_dim)` for "general", its
+    two halves `(query_dim, units)` and `(key_dim, units)` for "concat"; v `(units,)`.
 
     Args:
         score: "dot", "general" or "concat".
@@ -128,12 +127,3 @@ class LuongAttention(AttentionLayer):
         if self.score == "concat":
             return additive_energies(linear(self, query, self.query_kernel), memory["key"], energy_vector(self))
         return ops.matmul(query, ops.transpose(memory["key"], (0, 2, 1)))[:, None]
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "score": self.score,
-            "units": self.units,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

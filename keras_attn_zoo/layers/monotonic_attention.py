@@ -11,7 +11,7 @@ from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.base.checks import check_positive, is_number
 from keras_attn_zoo.layers.base.rematerialization import may_be, where_training
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Initializer, Shape, Tensor, TensorTree
 
 # An energy at which a probability is 0 or 1, and so is its complement, in float32.
 _CERTAIN = 1e4
@@ -170,14 +170,6 @@ class MonotonicAttention(AttentionLayer):
         if noise is not None:
             memory = {**memory, "noise": tree.map_structure(lambda x: x[:, :, None], noise)}
         return super().attend_once(query, memory, mask, state, None, positions)
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            **{name: getattr(self, name) for name in ("units", "hard", "noise", "initial_offset", "seed")},
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }
 
 
 @recomputed

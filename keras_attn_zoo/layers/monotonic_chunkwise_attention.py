@@ -10,7 +10,7 @@ from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.monotonic_attention import MonotonicAttention
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
 
 
 @attention(
@@ -92,7 +92,3 @@ class MonotonicChunkwiseAttention(MonotonicAttention):
         # The first of a chunk lies `size - 1` before its last.
         columns = [moved(shares[..., place], 0, size - 1)[size - 1 - place] for place in range(size)]
         return ops.sum(ops.stack(columns), axis=0), state
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "chunk_size": self.chunk_size}

@@ -25,9 +25,8 @@ from keras_attn_zoo.support.types import Config, Tensor, TensorTree
 class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
     """Scaled dot-product attention in several heads: the baseline of four papers.
 
-    Use it as self-attention and cross-attention of a Transformer, in place of
-    `keras.layers.MultiHeadAttention`: arguments, call, weights and outputs are the
-    same, and it adds steps for a search.
+    Use it as self-attention and cross-attention of a Transformer, in place of `keras.layers.MultiHeadAttention`:
+    arguments, call, weights and outputs are the same, and it adds steps for a search.
 
         ê_ij^n = (W_q^n s_i)ᵀ (W_k^n h_j) / √d_k
         α_ij^n = softmax_j(ê_ij^n)
@@ -37,11 +36,10 @@ class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
     `(width, heads, key_dim)`, W_v `(width, heads, value_dim)`, each with a bias, O
     `(heads, value_dim, output width)`.
 
-    With G heads of keys and values in place of N, a group of N/G neighbouring heads shares
-    one, W_k^g and W_v^g with g = ⌊nG/N⌋: a search keeps G/N of the keys and values. This is
-    grouped-query attention, and with G = 1 multi-query attention. With norms of
-    queries and keys, x = W_q^n s_i or W_k^n h_j becomes γ ⊙ x / √(mean x² + ε) before
-    their product.
+    With G heads of keys and values in place of N, a group of N/G neighbouring heads shares one, W_k^g and W_v^g with
+    g = ⌊nG/N⌋: a search keeps G/N of the keys and values. This is grouped-query attention, and with G = 1 multi-query
+    attention. With norms of queries and keys, x = W_q^n s_i or W_k^n h_j becomes γ ⊙ x / √(mean x² + ε) before their
+    product.
 
     Args:
         num_heads, key_dim, value_dim: number of heads; widths d_k of a query's and key's head, and of a value's.

@@ -14,7 +14,7 @@ from keras_attn_zoo.layers.base.layer_normalization import RMSNormalization
 from keras_attn_zoo.layers.base.positions.rotary import rotated
 from keras_attn_zoo.layers.base.self_attention_steps import SelfAttentionSteps
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
 
 
 @attention(
@@ -188,10 +188,6 @@ class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
         """Compress the position."""
         now = self._compressed(query, ops.reshape(ops.cast(index, "int32"), (1,)))
         return {part: write(past, now[part], index, axis=1) for part, past in seen.items()}
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "latent_dim": self.latent_dim, "rotary_dim": self.rotary_dim}
 
 
 def _by_head(projection: HeadProjection) -> Tensor:

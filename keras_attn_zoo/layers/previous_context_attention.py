@@ -19,8 +19,7 @@ from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
 class PreviousContextAttention(DotProductAttention):
     """Multi-head cross-attention with the head's previous context concatenated to the query.
 
-    Use it as cross-attention of a Transformer's decoder, to tell each position
-    what the previous one read.
+    Use it as cross-attention of a Transformer's decoder, to tell each position what the previous one read.
 
         ê_ij^n = (W_k^n h_j)ᵀ (W_q^n s_i + W_f^n c_{i-1}^n) / √d_k,   c_0 = 0
         α_ij^n = softmax_j(ê_ij^n),   c_i^n = Σ_j α_ij^n (W_v^n h_j)

@@ -19,8 +19,7 @@ from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
 class PreviousWeightAttention(DotProductAttention):
     """Multi-head cross-attention with the previous weight of each source position concatenated to the query.
 
-    Use it as cross-attention of a Transformer's decoder, to tell each position
-    where the previous one looked.
+    Use it as cross-attention of a Transformer's decoder, to tell each position where the previous one looked.
 
         ê_ij^n = (W_k^n h_j)ᵀ (W_q^n s_i + w^n α_{i-1,j}^n) / √d_k,   α_0 = 0
         α_ij^n = softmax_j(ê_ij^n)

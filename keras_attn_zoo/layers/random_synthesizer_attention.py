@@ -10,7 +10,7 @@ from keras_attn_zoo.layers.base.checks import check_positive
 from keras_attn_zoo.layers.base.kernel_initialization import fresh_initializer
 from keras_attn_zoo.layers.base.position_attention import PositionAttention, check_length
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor
+from keras_attn_zoo.support.types import Initializer, Shape, Tensor
 
 
 @attention(
@@ -32,15 +32,13 @@ from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor
 class RandomSynthesizerAttention(PositionAttention):
     """Self-attention whose energies are trained directly, without looking at the tokens.
 
-    Use it in place of self-attention if the pattern of positions is enough; it
-    saves the projections of query and key, and their product. It must know the
-    longest sentence.
+    Use it in place of self-attention if the pattern of positions is enough; it saves the projections of query and key,
+    and their product. It must know the longest sentence.
 
         α^n = softmax(A^n),   c_i = Σ_n O^n Σ_j α_ij^n (W_v^n x_j) + b
 
-    Symbols: x the input; A `(heads, max_length, max_length)`, trained, or with a `rank`
-    the product of two trained matrices, A = R_1 R_2ᵀ; n counts the heads; W_v
-    `(width, heads, value_dim)`, O `(heads, value_dim, width)`.
+    Symbols: x the input; A `(heads, max_length, max_length)`, trained, or with a `rank` the product of two trained
+    matrices, A = R_1 R_2ᵀ; n counts the heads; W_v `(width, heads, value_dim)`, O `(heads, value_dim, width)`.
 
     Args:
         num_heads, key_dim: number of heads; width of a value's head, unless `value_dim` is given.
@@ -104,12 +102,3 @@ class RandomSynthesizerAttention(PositionAttention):
         length = check_length(self, length, self.max_length)
         rows, *columns = (first(ops.convert_to_tensor(matrix), length, axis=1) for matrix in self.matrices)
         return ops.matmul(rows, ops.transpose(columns[0], (0, 2, 1))) if columns else first(rows, length, axis=2)
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "max_length": self.max_length,
-            "energy_initializer": keras.initializers.serialize(self.energy_initializer),
-            "rank": self.rank,
-        }

@@ -12,11 +12,12 @@ from keras_attn_zoo.layers.base.position_attention import PositionAttention, che
 from keras_attn_zoo.layers.base.rematerialization import Rematerialized
 from keras_attn_zoo.layers.base.shared_by_layers import SharedByLayers
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Initializer, Shape, Tensor, TensorTree
+from keras_attn_zoo.support.configuration import Configured
+from keras_attn_zoo.support.types import Initializer, Shape, Tensor, TensorTree
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class InitialAttention(keras.layers.Layer):
+class InitialAttention(Configured, keras.layers.Layer):
     """The matrices A_0 of recurrent attention, one per head, shared by the layers of one side.
 
     Use it once for an encoder or a decoder, before the first layer.
@@ -85,16 +86,6 @@ class InitialAttention(keras.layers.Layer):
         check_length(self, inputs.shape[1], self.max_length)
         return keras.KerasTensor((self.num_heads, inputs.shape[1], self.max_length), "float32")
 
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "max_length": self.max_length,
-            "causal": self.causal,
-            "initializer": keras.initializers.serialize(self.initializer),
-        }
-
 
 class _Float32Dense(Rematerialized, keras.layers.Dense):
     """W and b of the transition, which stay float32 when a model is quantised."""
@@ -109,7 +100,7 @@ CELLS = ("dense", "feed_forward", "gru", "lstm")
 
 
 @keras.saving.register_keras_serializable(package="keras_attn_zoo")
-class RecurrentTransition(Rematerialized):
+class RecurrentTransition(Configured, Rematerialized):
     """The transition from the matrices of one layer to those of the next, shared by all layers and heads.
 
     Use it once for an encoder or a decoder, and apply it before each layer.
@@ -191,10 +182,6 @@ class RecurrentTransition(Rematerialized):
         """Return the shape, which does not change, but for the memory of "lstm"."""
         size = self.size if self.built else input_shape[-1]
         return (*input_shape[:-1], 2 * size if self.cell == "lstm" else size)
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "normalize": self.normalize, "residual": self.residual, "cell": self.cell}
 
 
 class SharedMatrices(SharedByLayers):
@@ -378,7 +365,3 @@ class RecurrentAttention(PositionAttention):
             raise ValueError("RecurrentAttention: give `max_length`, or `energies` in the call. Received: neither.")
         length = check_length(self, length, self.max_length)
         return first(self.transition(self.initial_attention.rows(length)), length, axis=2)
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "max_length": self.max_length, "causal": self.causal}

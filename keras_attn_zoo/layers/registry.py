@@ -98,9 +98,8 @@ def attention(
 ) -> Callable[[AnyAttention], AnyAttention]:
     """Register the attention layer below under a name, and its class with Keras.
 
-    Everything that lists mechanisms reads the registry: `get_attention`, the public names of
-    `keras_attn_zoo.layers`, the tests, the tables and pictures of the documentation. A class with several
-    names has one decorator for each.
+    Everything that lists mechanisms reads the registry: `get_attention`, the public names of `keras_attn_zoo.layers`,
+    the tests, the tables and pictures of the documentation. A class with several names has one decorator for each.
 
     Args:
         name: the name for `get_attention` and `--set cross_attention=NAME`.

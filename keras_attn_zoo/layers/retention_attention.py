@@ -25,19 +25,17 @@ _EPSILON = 1e-6
 class RetentionAttention(MatrixStateAttention):
     """Self-attention whose weights are products that fall with the distance, at another rate in each head.
 
-    Use it in place of a decoder's self-attention if sequences are long or a search
-    must be cheap: its state is a matrix for each head. It knows relative positions,
-    so the model needs no position encodings.
+    Use it in place of a decoder's self-attention if sequences are long or a search must be cheap: its state is a matrix
+    for each head. It knows relative positions, so the model needs no position encodings.
 
         α_ij^n = (R_i q_i)ᵀ (R_j k_j) / √d_k · γ_n^{|i-j|},   γ_n = 1 - 2^{-5-n}
         c_i = O (swish(W_g x_i) ⊙ [norm(Σ_j α_ij^n v_j)]) + b
 
         S_i = γ_n S_{i-1} + (R_i k_i) v_iᵀ / √d_k                                   in steps
 
-    Symbols: q = W_q x, k = W_k x and v = W_v x of the input x, in every head n,
-    counted from 0; R_i turns two halves of a vector, as real and imaginary parts,
-    by i 10000^(-2m/d_k) in dimension m; norm subtracts the mean of a head and divides
-    by the standard deviation; the brackets join the heads.
+    Symbols: q = W_q x, k = W_k x and v = W_v x of the input x, in every head n, counted from 0; R_i turns two halves of
+    a vector, as real and imaginary parts, by i 10000^(-2m/d_k) in dimension m; norm subtracts the mean of a head and
+    divides by the standard deviation; the brackets join the heads.
 
     Args:
         num_heads, key_dim, value_dim: number of heads; widths d_k of a query's and key's head, an even number, and of

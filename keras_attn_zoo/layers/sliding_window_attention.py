@@ -9,7 +9,7 @@ from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.base.positions import POSITIONS, RelativePositions
 from keras_attn_zoo.layers.base.self_attention_steps import ProjectionsSeen
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 
 @attention(
@@ -23,10 +23,9 @@ from keras_attn_zoo.support.types import Config, Tensor, TensorTree
 class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
     """Multi-head self-attention to the w nearest positions and the first s, the attention sinks.
 
-    Use it in place of self-attention if sequences are long and the neighbourhood
-    matters most: neither the memory of a call nor the state of a search grows as the
-    square of the length, and a search keeps w + s keys and values. The first positions
-    stay visible, since much of the softmax's mass goes there, whatever they say.
+    Use it in place of self-attention if sequences are long and the neighbourhood matters most: neither the memory of a
+    call nor the state of a search grows as the square of the length, and a search keeps w + s keys and values. The
+    first positions stay visible, since much of the softmax's mass goes there, whatever they say.
 
         ê_ij = (W_q x_i)ᵀ (W_k x_j) / √d_k,   α_ij = softmax_j(ê_ij)  over  |i - j| < w  or  j < s
         c_i  = O [Σ_j α_ij (W_v x_j)] + b
@@ -170,7 +169,3 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
         sources, target = memory["positions"], state["position"][:, None]
         seen = ops.logical_and(self._is_near(target, sources), sources <= target)[:, None]
         return context, ops.where(seen, ops.take(scores, self._place(sources), axis=-1), 0.0), after
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "window": self.window, "sinks": self.sinks}

@@ -19,8 +19,7 @@ from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
 class TalkingHeadsAttention(MultiHeadAttention):
     """Multi-head attention whose heads share energies and weights, by a matrix before and one after the softmax.
 
-    Use it in place of multi-head attention with many narrow heads: what one head
-    finds, others can use.
+    Use it in place of multi-head attention with many narrow heads: what one head finds, others can use.
 
         ê_ij^n = Σ_m L_mn (W_q^m s_i)ᵀ (W_k^m h_j) / √d_k
         α_ij^n = softmax_j(ê_ij^n)

@@ -8,13 +8,7 @@ from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
 
 
-@attention(
-    "uniform",
-    source="Hiemsch §4",
-    places=("cross",),
-    year=2023,
-    cost=("1", "I·J·d", "J·d", "none"),
-)
+@attention("uniform", source="Hiemsch §4", places=("cross",), year=2023, cost=("1", "I·J·d", "J·d", "none"))
 class UniformAttention(AttentionLayer):
     """Attention with fixed, equal weights: the ablation that shows what learned weights are worth.
 
@@ -23,9 +17,8 @@ class UniformAttention(AttentionLayer):
         α_ij = 1 / |{j : j is a real source token}|
         c_i  = Σ_j α_ij h_j
 
-    Symbols: h_j the values, α the weights, c the context. There are no
-    parameters; the query only determines the number of target positions, and
-    `key` is ignored.
+    Symbols: h_j the values, α the weights, c the context. There are no parameters; the query only determines the number
+    of target positions, and `key` is ignored.
 
     Shapes, masking, errors: see `AttentionLayer`. State: none.
 

@@ -5,7 +5,7 @@ from typing import Any
 from keras_attn_zoo.layers.base.checks import is_number
 from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 
 @attention(
@@ -19,21 +19,18 @@ from keras_attn_zoo.support.types import Config, Tensor, TensorTree
 class WeightSubtractionAttention(DotProductAttention):
     """Multi-head cross-attention whose energies fall with the weights so far: coverage without parameters.
 
-    Use it as cross-attention of a Transformer's decoder, to avoid translating words
-    twice.
+    Use it as cross-attention of a Transformer's decoder, to avoid translating words twice.
 
         å_ij^n = ê_ij^n - λ/√d_k Σ_{i'<i} α_{i'j}^n
         α_ij^n = softmax_j(å_ij^n)
 
-    Symbols: ê the energies of `MultiHeadAttention`; n counts the heads; λ the
-    strength of the coverage.
+    Symbols: ê the energies of `MultiHeadAttention`; n counts the heads; λ the strength of the coverage.
 
     Args:
         subtraction: λ, at least 0.
         num_heads, key_dim, **kwargs: see `MultiHeadAttention`.
 
-    Shapes, masking: see `MultiHeadAttention`; a `value` is required. The sum is over
-    the weights before dropout.
+    Shapes, masking: see `MultiHeadAttention`; a `value` is required. The sum is over the weights before dropout.
 
     State: `{"past": (batch, heads, 1, source)}`, the sum of the weights so far.
 
@@ -68,7 +65,3 @@ class WeightSubtractionAttention(DotProductAttention):
         """Subtract the weights so far."""
         weights = self.normalize(at - (self.subtraction * self.key_dim**-0.5) * state["past"], mask)
         return weights, {"past": state["past"] + weights}
-
-    def get_config(self) -> Config:
-        """Return the arguments of the constructor."""
-        return {**super().get_config(), "subtraction": self.subtraction}

@@ -19,17 +19,8 @@ PATIENCE = 5.0
 _CARD = "README.md"
 # The libraries' names for errors of the network; they have no class in common.
 _OF_NETWORK = {
-    "ConnectError",
-    "ConnectTimeout",
-    "AbortedError",
-    "ConnectionError",
-    "FailedPreconditionError",
-    "LocalEntryNotFoundError",
-    "OfflineModeIsEnabled",
-    "ReadTimeout",
-    "Timeout",
-    "UnavailableError",
-    "gaierror",
+    *("ConnectError", "ConnectTimeout", "AbortedError", "ConnectionError", "FailedPreconditionError", "gaierror"),
+    *("LocalEntryNotFoundError", "OfflineModeIsEnabled", "ReadTimeout", "Timeout", "UnavailableError"),
 }
 # Those for want of an account.
 _OF_LOGIN = {"LocalTokenNotFoundError", "RepositoryNotFoundError", "UnauthenticatedError"}
@@ -89,9 +80,6 @@ def upload(preset: Path, address: str) -> None:
 
     Raises:
         UserError: the package of the hub is missing; the hub cannot be reached, or refuses.
-
-    Example:
-        >>> upload(Path("my_preset"), "hf://user/my_preset")  # doctest: +SKIP
     """
     import keras_hub
 

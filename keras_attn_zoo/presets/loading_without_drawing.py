@@ -19,9 +19,8 @@ _UNSAVED = 10_000
 def without_drawing(stored: int | None = None) -> Iterator[None]:
     """Start layers created here with zeros instead of weights drawn from an initialiser that they name.
 
-    Drawing random numbers, orthogonal matrices above all, takes most of the time of
-    loading a small model. Initialisers created earlier or in other threads draw as
-    usual; those created here do so afterwards.
+    Drawing random numbers, orthogonal matrices above all, takes most of the time of loading a small model. Initialisers
+    created earlier or in other threads draw as usual; those created here do so afterwards.
 
     Args:
         stored: how many numbers the file has. A model that needs more is refused before it takes up memory.

@@ -22,9 +22,6 @@ class StoredWeights:
     Args:
         path: the weight file of a preset, stored in float16 or int8.
         location: where a program finds it.
-
-    Example:
-        >>> StoredWeights("preset/model.weights.h5", "model.weights.h5").use_in("step.onnx")  # doctest: +SKIP
     """
 
     def __init__(self, path: PathLike, location: str) -> None:

@@ -70,9 +70,7 @@ def check_preset(preset: str) -> None:
         sums = read_checksums(preset_file(preset, CHECKSUMS))
     except FileNotFoundError:
         logging.getLogger(__name__).warning(
-            "%s has no %s, so damage cannot be detected: save it again with save_to_preset.",
-            shown(preset),
-            CHECKSUMS,
+            "%s has no %s, so damage cannot be detected: save it again with save_to_preset.", shown(preset), CHECKSUMS
         )
         return
     for name, expected in sums.items():

@@ -38,11 +38,7 @@ DISTRIBUTION, ENTRY_POINTS = "keras-attn-zoo-presets", "keras_attn_zoo.presets"
 
 @functools.cache
 def published() -> Mapping[str, dict[str, Any]]:
-    """Return the presets by name: "description", "license", "parameters", "scores", "files" and so on.
-
-    Example:
-        >>> published()["transformer_tatoeba_de_en"]["scores"]["bleu"]  # doctest: +SKIP
-    """
+    """Return the presets by name: "description", "license", "parameters", "scores", "files" and so on."""
     return read_json(REGISTRY)["presets"]
 
 

@@ -20,9 +20,6 @@ def write_presets(folder: PathLike) -> None:
 
     Raises:
         UserError: a preset is not on this machine as published.
-
-    Example:
-        >>> write_presets("site/presets")  # doctest: +SKIP
     """
     with atomic_path(folder) as new:
         sums = []

@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,7 +11,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attn_zoo.presets.converters import CONVERTERS
 from keras_attn_zoo.presets.hub_presets import downloading
 from keras_attn_zoo.presets.loading_without_drawing import without_drawing
 from keras_attn_zoo.presets.preset_agreement import check_agreement
@@ -37,6 +36,9 @@ _SHARDS = ".weights.json"
 # Says, in the folder of a preset that is being saved, how its weights are stored. A task saves its parts into the same
 # folder: checksums are computed once, when it is complete.
 _STORAGE = ".preset in the making"
+# What opens checkpoints of Transformers, by the "model_type" in their config.json: functions of a class of presets, the
+# checkpoint, that file, and what `PresetFiles.from_preset` takes. Rooms above add theirs.
+CONVERTERS: dict[str, Callable[..., Any]] = {}
 
 
 class PresetFiles:

@@ -20,10 +20,7 @@ MOST_POSITIONS = 80
 
 
 def statistics_by_layer(
-    translator: Translator,
-    text: ParallelText,
-    places: Sequence[str],
-    progress: Callable[[int], None] | None = None,
+    translator: Translator, text: ParallelText, places: Sequence[str], progress: Callable[[int], None] | None = None
 ) -> dict[str, LayerStatistics]:
     """Return statistics of the attention along the references of a text, by place.
 
@@ -53,11 +50,7 @@ def statistics_by_layer(
 
 
 def self_attention(
-    translator: Translator,
-    text: EncodedText,
-    place: str,
-    layer: int | None = None,
-    heads: Sequence[int] | None = None,
+    translator: Translator, text: EncodedText, place: str, layer: int | None = None, heads: Sequence[int] | None = None
 ) -> tuple[np.ndarray, list[str], list[str]]:
     """Return the self-attention of one sentence, ready to draw: the matrix, and the subwords of its columns and rows.
 

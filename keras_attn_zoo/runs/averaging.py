@@ -33,9 +33,6 @@ def average_models(models: Sequence[PathLike]) -> Translator:
         UserError: fewer than two; models of another body or vocabulary than the first; quantized ones; see
             `load_translator`.
 
-    Example:
-        >>> average_models(["runs/a/checkpoints/round-8", "runs/a/checkpoints/round-9"])  # doctest: +SKIP
-
     Source: Vaswani et al., Attention is all you need, 2017, section 6.1 (the last 5 checkpoints).
     """
     if len(models) < 2:

@@ -70,9 +70,7 @@ def _has(line, key):
     return isinstance(line.get(key), (int, float))
 
 
-def mean_curve(
-    curves: Sequence[tuple[Sequence[int], Sequence[float]]],
-) -> tuple[list[int], list[float], list[float]]:
+def mean_curve(curves: Sequence[tuple[Sequence[int], Sequence[float]]]) -> tuple[list[int], list[float], list[float]]:
     """Return the steps that all of several curves have, and the mean and the sample standard deviation (n - 1) at each.
 
     Raises:

@@ -31,10 +31,9 @@ _WITHOUT_WEIGHTS = (
 def system_from(model: PathLike) -> System:
     """Return the system that continues a model: its body, vocabulary and search; of a run all settings but the length.
 
-    Train it with `train_system`: weights and subwords are those of the model, the
-    optimizer is new, and there is no guided alignment unless it is set again.
-    Settings may be changed by `override`, but not those of the vocabulary, and of the
-    body only dropout, the alignment layer and how a latent alignment is summed up.
+    Train it with `train_system`: weights and subwords are those of the model, the optimizer is new, and there is no
+    guided alignment unless it is set again. Settings may be changed by `override`, but not those of the vocabulary, and
+    of the body only dropout, the alignment layer and how a latent alignment is summed up.
 
     Args:
         model: a run folder, of which the best round counts, or whatever `Translator.from_preset` takes.

@@ -8,19 +8,9 @@ from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingS
 from keras_attn_zoo.runs.system import System
 
 _BAHDANAU = {"readout": "maxout", "attention_query": "previous_state"}
-_LUONG = {
-    "readout": "tanh",
-    "readout_embedding": False,
-    "attention_query": "current_state",
-    "input_feeding": True,
-}
+_LUONG = {"readout": "tanh", "readout_embedding": False, "attention_query": "current_state", "input_feeding": True}
 # Posterior attention: a lexicon that sees the decoder's state alone, and cells that see the posterior.
-_POSTERIOR = {
-    "output": "latent",
-    "readout": "state",
-    "attention_query": "current_state",
-    "posterior_feeding": True,
-}
+_POSTERIOR = {"output": "latent", "readout": "state", "attention_query": "current_state", "posterior_feeding": True}
 _TRAINING = TrainingSettings(
     epochs=12, validations_per_epoch=2, schedule="plateau", plateau_factor=0.5, plateau_patience=1, patience=6
 )

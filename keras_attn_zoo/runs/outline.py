@@ -55,10 +55,6 @@ def outline(
 
     Raises:
         UserError: the body cannot be built: an unknown mechanism, sizes that do not fit.
-
-    Example:
-        >>> outline(SYSTEMS["transformer"], 8000, 8000).parameters  # doctest: +SKIP
-        48234496
     """
     settings = system.training
     names = ("freeze", "initial_model", "lora_rank", "guided_alignment")

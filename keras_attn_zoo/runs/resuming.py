@@ -89,11 +89,8 @@ def check_length(run: RunFolder, system: System, steps: int | None) -> None:
     """
     done = read_steps(run.log) if kind_of(run.log) else []
     number, unit = (steps, "steps") if system.training.budget is None else amount(system.training.budget)
-    spent = {
-        "steps": len(done),
-        "tokens": sum(step["tokens"] for step in done),
-        "min": clock_of(done).steady / 60,
-    }[unit]
+    tokens = sum(step["tokens"] for step in done)
+    spent = {"steps": len(done), "tokens": tokens, "min": clock_of(done).steady / 60}[unit]
     if spent >= number:
         raise UserError(
             f"{shown(run.path)} has been trained for {spent:,.10g} {unit}, which {_length(system)} does not exceed: "

@@ -51,9 +51,6 @@ def score_run(
 
     Returns:
         the scores, as plain data.
-
-    Example:
-        >>> score_run("runs/bahdanau", load_translator("runs/bahdanau"), corpus.test)  # doctest: +SKIP
     """
     run = RunFolder(folder)
     system = run.system()

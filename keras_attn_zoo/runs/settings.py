@@ -59,103 +59,75 @@ class DataSettings(_Checked):
     """
 
     vocabulary_size: int | None = field(
-        Whole(
-            8000,
-            "vocabulary size; None keeps all tokens (word and char models only)",
-            optional=True,
-            least=SMALLEST_VOCABULARY,
-            most=1_000_000,
-        )
+        Whole,
+        8000,
+        "vocabulary size; None keeps all tokens (word and char models only)",
+        optional=True,
+        least=SMALLEST_VOCABULARY,
+        most=1_000_000,
     )
-    model_type: str = field(Choice("bpe", "units that text is split into", choices=("bpe", "unigram", "word", "char")))
-    joint: bool = field(Switch(False, "share one vocabulary between both languages"))
-    byte_fallback: bool = field(Switch(False, "encode unknown characters as bytes"))
-    min_words: int = field(Whole(1, "minimum words per training sentence, on either side", least=1, most=_WORDS))
+    model_type: str = field(Choice, "bpe", "units that text is split into", choices=("bpe", "unigram", "word", "char"))
+    joint: bool = field(Switch, False, "share one vocabulary between both languages")
+    byte_fallback: bool = field(Switch, False, "encode unknown characters as bytes")
+    min_words: int = field(Whole, 1, "minimum words per training sentence, on either side", least=1, most=_WORDS)
     max_words: int | None = field(
-        Whole(
-            None,
-            "maximum words per training sentence, on either side; None for no limit",
-            optional=True,
-            least=1,
-            most=_WORDS,
-        )
+        Whole, None, "maximum words per training sentence, on either side; None for no limit", least=1, most=_WORDS
     )
     max_length_ratio: float | None = field(
-        Number(
-            None,
-            "maximum ratio of the longer side to the shorter, in words; None for no limit",
-            optional=True,
-            least=1,
-            most=1000,
-        )
+        Number, None, "maximum ratio of the longer side to the shorter, in words; None for no limit", least=1, most=1000
     )
-    drop_duplicates: bool = field(Switch(False, "drop repeated training pairs"))
+    drop_duplicates: bool = field(Switch, False, "drop repeated training pairs")
     drop_illegal_characters: bool = field(
-        Switch(False, "drop training pairs with control, private-use or undecodable characters")
+        Switch, False, "drop training pairs with control, private-use or undecodable characters"
     )
     truecase: str | None = field(
-        Choice(
-            None,
-            "sides whose words take the case they have mid-sentence; translations begin with a capital again",
-            choices=("source", "target", "both"),
-            optional=True,
-        )
+        Choice,
+        None,
+        "sides whose words take the case they have mid-sentence; translations begin with a capital again",
+        choices=("source", "target", "both"),
     )
     subword_sampling_nbest: int | None = field(
-        Whole(
-            None,
-            "number of best segmentations from which each epoch draws one for a training sentence (unigram "
-            "models only); None always takes the best",
-            optional=True,
-            least=2,
-            most=_SEGMENTATIONS,
-        )
+        Whole,
+        None,
+        "number of best segmentations from which each epoch draws one for a training sentence (unigram "
+        "models only); None always takes the best",
+        least=2,
+        most=_SEGMENTATIONS,
     )
     subword_sampling_alpha: float = field(
-        Number(
-            _ALPHA,
-            "exponent of their probabilities in subword sampling: 0 draws evenly, 1 by the model",
-            least=0,
-            most=100,
-        )
+        Number,
+        _ALPHA,
+        "exponent of their probabilities in subword sampling: 0 draws evenly, 1 by the model",
+        least=0,
+        most=100,
     )
     max_tokens: int = field(
-        Whole(100, "maximum tokens per sentence, including start and end tokens", least=3, most=MOST_TOKENS)
+        Whole, 100, "maximum tokens per sentence, including start and end tokens", least=3, most=MOST_TOKENS
     )
     truncate_source: int | None = field(
-        Whole(
-            None,
-            "tokens that longer source sentences are cut to, counted as for max_tokens and at most as many; "
-            "None leaves them out of training",
-            optional=True,
-            least=3,
-            most=MOST_TOKENS,
-        )
+        Whole,
+        None,
+        "tokens that longer source sentences are cut to, counted as for max_tokens and at most as many; "
+        "None leaves them out of training",
+        least=3,
+        most=MOST_TOKENS,
     )
     truncate_target: int | None = field(
-        Whole(
-            None,
-            "likewise for target sentences; test scores compare with the whole ones",
-            optional=True,
-            least=3,
-            most=MOST_TOKENS,
-        )
+        Whole, None, "likewise for target sentences; test scores compare with the whole ones", least=3, most=MOST_TOKENS
     )
-    truncate_keep: str = field(Choice(KEPT[0], "part of a source sentence that stays when it is cut", choices=KEPT))
+    truncate_keep: str = field(Choice, KEPT[0], "part of a source sentence that stays when it is cut", choices=KEPT)
     sentences_per_batch: int | None = field(
-        Whole(128, "sentence pairs per batch; None if tokens_per_batch is set", optional=True, least=1, most=100_000)
+        Whole, 128, "sentence pairs per batch; None if tokens_per_batch is set", optional=True, least=1, most=100_000
     )
     tokens_per_batch: int | None = field(
-        Whole(
-            None,
-            "maximum tokens per side of a batch, padding included; None if sentences_per_batch is set",
-            optional=True,
-            least=1,
-            most=10_000_000,
-        )
+        Whole,
+        None,
+        "maximum tokens per side of a batch, padding included; None if sentences_per_batch is set",
+        least=1,
+        most=10_000_000,
     )
-    bucket_count: int = field(Whole(6, "maximum number of batch shapes", least=1, most=100))
-    task: str = field(Choice("translation", "what is learned, which decides how it is scored", choices=tuple(TASKS)))
+    bucket_count: int = field(Whole, 6, "maximum number of batch shapes", least=1, most=100)
+    task: str = field(Choice, "translation", "what is learned, which decides how it is scored", choices=tuple(TASKS))
 
     def __post_init__(self) -> None:
         """Check every setting, and that they fit together."""
@@ -205,160 +177,135 @@ class TrainingSettings(_Checked):
         3.0
     """
 
-    epochs: float = field(Number(10.0, "maximum number of epochs; may be fractional", least=0, most=10_000, above=True))
+    epochs: float = field(Number, 10.0, "maximum number of epochs; may be fractional", least=0, most=10_000, above=True)
     budget: str | None = field(
-        Budget(
-            None,
-            "length of the training in steps, target tokens, or minutes of steps without compilation; None "
-            "trains for epochs",
-            optional=True,
-        )
+        Budget,
+        None,
+        "length of the training in steps, target tokens, or minutes of steps without compilation; None "
+        "trains for epochs",
     )
-    validations_per_epoch: int = field(Whole(4, "validations per epoch; each ends a round", least=1, most=1000))
-    learning_rate: float = field(Number(1e-3, "peak learning rate of Adam", least=0, most=10, above=True))
+    validations_per_epoch: int = field(Whole, 4, "validations per epoch; each ends a round", least=1, most=1000)
+    learning_rate: float = field(Number, 1e-3, "peak learning rate of Adam", least=0, most=10, above=True)
     schedule: str = field(
-        Choice(
-            "constant", "learning-rate schedule", choices=("constant", "inverse_sqrt", "cosine", "halving", "plateau")
-        )
+        Choice,
+        "constant",
+        "learning-rate schedule",
+        choices=("constant", "inverse_sqrt", "cosine", "halving", "plateau"),
     )
     warmup_steps: int = field(
-        Whole(4000, "warm-up steps of the inverse_sqrt and cosine schedules", least=1, most=_STEPS)
+        Whole, 4000, "warm-up steps of the inverse_sqrt and cosine schedules", least=1, most=_STEPS
     )
     decay_start: int = field(
-        Whole(16000, "step at which the halving schedule first halves the rate", least=0, most=_STEPS)
+        Whole, 16000, "step at which the halving schedule first halves the rate", least=0, most=_STEPS
     )
-    decay_every: int = field(Whole(4000, "steps from one halving to the next", least=1, most=_STEPS))
+    decay_every: int = field(Whole, 4000, "steps from one halving to the next", least=1, most=_STEPS)
     plateau_factor: float = field(
-        Number(0.9, "factor that the plateau schedule multiplies the rate by", least=0, most=1, above=True, below=True)
+        Number, 0.9, "factor that the plateau schedule multiplies the rate by", least=0, most=1, above=True, below=True
     )
     plateau_patience: int = field(
-        Whole(2, "rounds without improvement before the plateau schedule lowers the rate", least=0, most=_ROUNDS)
+        Whole, 2, "rounds without improvement before the plateau schedule lowers the rate", least=0, most=_ROUNDS
     )
     clip_norm: float | None = field(
-        Number(
-            1.0,
-            "maximum global gradient norm; None disables clipping",
-            optional=True,
-            least=0,
-            most=1_000_000_000,
-            above=True,
-        )
+        Number,
+        1.0,
+        "maximum global gradient norm; None disables clipping",
+        optional=True,
+        least=0,
+        most=1_000_000_000,
+        above=True,
     )
-    label_smoothing: float = field(Rate(help="probability mass spread evenly over the vocabulary"))
+    label_smoothing: float = field(Rate, help="probability mass spread evenly over the vocabulary")
     guided_alignment: float = field(
-        Number(
-            0.0,
-            "weight of the loss of attention_layer, or of an RNN's attention, against links of the training text; 0 "
-            "trains without links",
-            least=0,
-            most=1000,
-        )
+        Number,
+        0.0,
+        "weight of the loss of attention_layer, or of an RNN's attention, against links of the training text; 0 "
+        "trains without links",
+        least=0,
+        most=1000,
     )
     guided_links: str | None = field(
-        Text(
-            None,
-            "file of links in Pharaoh's format, with a line for each training pair; None aligns the text with "
-            "guided_aligner; --links sets it",
-            optional=True,
-            longest=_PATH,
-        )
+        Text,
+        None,
+        "file of links in Pharaoh's format, with a line for each training pair; None aligns the text with "
+        "guided_aligner; --links sets it",
+        longest=_PATH,
     )
-    guided_index_base: int = field(Whole(0, "number of the first word in guided_links", least=0, most=1))
-    guided_aligner: str = field(Choice("hmm", "statistical aligner that links the training text", choices=ALIGNERS))
+    guided_index_base: int = field(Whole, 0, "number of the first word in guided_links", least=0, most=1)
+    guided_aligner: str = field(Choice, "hmm", "statistical aligner that links the training text", choices=ALIGNERS)
     guided_symmetrization: str = field(
-        Choice(
-            "grow-diag-final-and", "how the links of its two directions are made one alignment", choices=SYMMETRIZATIONS
-        )
+        Choice,
+        "grow-diag-final-and",
+        "how the links of its two directions are made one alignment",
+        choices=SYMMETRIZATIONS,
     )
-    accumulation_steps: int = field(Whole(1, "parts a batch is split into, to save memory", least=1, most=10_000))
+    accumulation_steps: int = field(Whole, 1, "parts a batch is split into, to save memory", least=1, most=10_000)
     teacher_forcing: float = field(
-        Number(1.0, "initial probability of feeding the decoder the reference token", least=0, most=1)
+        Number, 1.0, "initial probability of feeding the decoder the reference token", least=0, most=1
     )
     teacher_forcing_end: float | None = field(
-        Number(
-            None,
-            "final probability, reached after teacher_forcing_steps; None keeps it constant",
-            optional=True,
-            least=0,
-            most=1,
-        )
+        Number, None, "final probability, reached after teacher_forcing_steps; None keeps it constant", least=0, most=1
     )
     teacher_forcing_steps: int | None = field(
-        Whole(None, "steps over which teacher forcing decays linearly", optional=True, least=1, most=_STEPS)
+        Whole, None, "steps over which teacher forcing decays linearly", least=1, most=_STEPS
     )
     best_by: str = field(
-        Choice("loss", "validation score that selects the best round", choices=("loss", "bleu", "free_running_loss"))
+        Choice, "loss", "validation score that selects the best round", choices=("loss", "bleu", "free_running_loss")
     )
     bleu_sentences: int = field(
-        Whole(500, "number of validation sentences, from the first, translated for BLEU", least=1, most=1_000_000)
+        Whole, 500, "number of validation sentences, from the first, translated for BLEU", least=1, most=1_000_000
     )
     bleu_tokenize: str = field(
-        Choice(_TOKENIZERS[0], "tokeniser of sacrebleu for validation BLEU", choices=_TOKENIZERS)
+        Choice, _TOKENIZERS[0], "tokeniser of sacrebleu for validation BLEU", choices=_TOKENIZERS
     )
     patience: int | None = field(
-        Whole(
-            None,
-            "rounds without improvement before training stops; None disables early stopping",
-            optional=True,
-            least=0,
-            most=_ROUNDS,
-        )
+        Whole,
+        None,
+        "rounds without improvement before training stops; None disables early stopping",
+        least=0,
+        most=_ROUNDS,
     )
-    keep_last: int = field(Whole(0, "last rounds that are kept as presets", least=0, most=_ROUNDS))
-    keep_best: int = field(Whole(0, "best rounds by best_by that are kept as presets", least=0, most=_ROUNDS))
+    keep_last: int = field(Whole, 0, "last rounds that are kept as presets", least=0, most=_ROUNDS)
+    keep_best: int = field(Whole, 0, "best rounds by best_by that are kept as presets", least=0, most=_ROUNDS)
     average: int | None = field(
-        Whole(
-            None,
-            "last rounds whose mean weights are saved as a preset and scored beside the best round; it keeps them",
-            optional=True,
-            least=2,
-            most=_ROUNDS,
-        )
+        Whole,
+        None,
+        "last rounds whose mean weights are saved as a preset and scored beside the best round; it keeps them",
+        least=2,
+        most=_ROUNDS,
     )
     ema_momentum: float | None = field(
-        Number(
-            None,
-            "momentum of an exponential moving average of the weights, with which rounds are scored and saved; "
-            "None scores the weights themselves",
-            optional=True,
-            least=0,
-            most=1,
-            above=True,
-            below=True,
-        )
+        Number,
+        None,
+        "momentum of an exponential moving average of the weights, with which rounds are scored and saved; "
+        "None scores the weights themselves",
+        least=0,
+        most=1,
+        above=True,
+        below=True,
     )
     initial_model: str | None = field(
-        Text(
-            None,
-            "run or preset whose weights and subwords the training begins with; --from sets it",
-            optional=True,
-            longest=_PATH,
-        )
+        Text, None, "run or preset whose weights and subwords the training begins with; --from sets it", longest=_PATH
     )
     freeze: str | None = field(
-        Words(None, "parts whose weights are not trained, such as embeddings,encoder", optional=True, choices=PARTS)
+        Words, None, "parts whose weights are not trained, such as embeddings,encoder", choices=PARTS
     )
     lora_rank: int | None = field(
-        Width(
-            None,
-            "rank of the matrices that LoRA trains beside the linear maps of initial_model; None trains all weights",
-            optional=True,
-        )
+        Width,
+        None,
+        "rank of the matrices that LoRA trains beside the linear maps of initial_model; None trains all weights",
     )
     word_vectors_source: str | None = field(
-        Text(None, "text file of pretrained word vectors for the source embedding", optional=True, longest=_PATH)
+        Text, None, "text file of pretrained word vectors for the source embedding", longest=_PATH
     )
     word_vectors_target: str | None = field(
-        Text(None, "text file of pretrained word vectors for the target embedding", optional=True, longest=_PATH)
+        Text, None, "text file of pretrained word vectors for the target embedding", longest=_PATH
     )
     pretraining_rounds: int | None = field(
-        Whole(
-            None,
-            "rounds before each further encoder layer is added (RNN only); None trains all from the start",
-            optional=True,
-            least=1,
-            most=_ROUNDS,
-        )
+        Whole,
+        None,
+        "rounds before each further encoder layer is added (RNN only); None trains all from the start",
+        least=1,
+        most=_ROUNDS,
     )
 
     def __post_init__(self) -> None:
@@ -428,22 +375,20 @@ class SearchSettings(_Checked):
         12
     """
 
-    beams: int = field(Whole(5, "beam size; 1 is greedy search", least=1, most=MOST_BEAMS))
-    length_penalty: float = field(Number(1.0, "exponent of the length penalty", least=0, most=HIGHEST_PENALTY))
-    batch_size: int = field(Whole(64, "sentences per batch of a search", least=1, most=10_000))
+    beams: int = field(Whole, 5, "beam size; 1 is greedy search", least=1, most=MOST_BEAMS)
+    length_penalty: float = field(Number, 1.0, "exponent of the length penalty", least=0, most=HIGHEST_PENALTY)
+    batch_size: int = field(Whole, 64, "sentences per batch of a search", least=1, most=10_000)
     search_top_k: int | None = field(
-        Whole(
-            None,
-            "source positions that a latent alignment sums over in search; 0 for all, None for the training value",
-            optional=True,
-            least=0,
-            most=MOST_TOKENS,
-        )
+        Whole,
+        None,
+        "source positions that a latent alignment sums over in search; 0 for all, None for the training value",
+        least=0,
+        most=MOST_TOKENS,
     )
     coverage_penalty: float = field(
-        Number(0.0, "weight of the coverage penalty, against source words left out", least=0, most=HIGHEST_PENALTY)
+        Number, 0.0, "weight of the coverage penalty, against source words left out", least=0, most=HIGHEST_PENALTY
     )
-    min_length: int = field(Whole(0, "minimum tokens of a translation, without its end", least=0, most=MOST_TOKENS))
+    min_length: int = field(Whole, 0, "minimum tokens of a translation, without its end", least=0, most=MOST_TOKENS)
     no_repeat_ngram: int = field(
-        Whole(0, "n of the n-grams that no translation has twice; 0 for no limit", least=0, most=MOST_TOKENS)
+        Whole, 0, "n of the n-grams that no translation has twice; 0 for no limit", least=0, most=MOST_TOKENS
     )

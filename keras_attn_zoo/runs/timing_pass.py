@@ -43,10 +43,7 @@ _SEED = 0
 
 
 def time_runs(
-    folders: Sequence[PathLike],
-    rounds: int = ROUNDS,
-    anyway: bool = False,
-    ask: Callable[[str], bool] | None = None,
+    folders: Sequence[PathLike], rounds: int = ROUNDS, anyway: bool = False, ask: Callable[[str], bool] | None = None
 ) -> None:
     """Time trained runs in turn, and write what was found to `timing.json` in each folder.
 
@@ -64,9 +61,6 @@ def time_runs(
 
     Raises:
         UserError: the machine is not idle; a run has no trained system or encoded text; runs have other test texts.
-
-    Example:
-        >>> time_runs(["runs/transformer", "runs/ran-all"])  # doctest: +SKIP
     """
     runs = dict(zip(titles(folders), map(RunFolder, folders), strict=True))
     text = _shared_text(runs, ask)

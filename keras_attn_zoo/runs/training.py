@@ -81,10 +81,9 @@ def train_system(
 ) -> RunFolder:
     """Train a system on a corpus into a run folder.
 
-    With `resume=True`, an interrupted or killed run continues from its last
-    round, with the same results as an uninterrupted one. A run that has ended goes
-    on if the budget or the epochs are more than before, with the results of one that
-    was given them at once; not with the schedule "cosine", whose rates depend on the end.
+    With `resume=True`, an interrupted or killed run continues from its last round, with the same results as an
+    uninterrupted one. A run that has ended goes on if the budget or the epochs are more than before, with the results
+    of one that was given them at once; not with the schedule "cosine", whose rates depend on the end.
 
     Args:
         system: a `System`; precision "auto" is that of the run to be resumed, or else what suits this machine.
@@ -162,7 +161,7 @@ def _train(
         bucket_count=min(3, system.data.bucket_count),
         **(special or {}),
     )
-    rounds = _rounds(batches, steps)
+    rounds = None if steps is None else math.ceil(steps / len(batches))
     watched, stopping = _watching(training, run, batches)
     state = ResumableState(run.state, batches, [*watched, *stopping])
     ended = state.read()
@@ -361,10 +360,6 @@ def check_training(
                 "validate more often, or average fewer."
             )
     return batches, steps
-
-
-def _rounds(batches, steps):
-    return None if steps is None else math.ceil(steps / len(batches))
 
 
 def _scorers(system, corpus, data):

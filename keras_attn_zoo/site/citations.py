@@ -22,12 +22,7 @@ class Paper(NamedTuple):
 
 
 def cited_papers(citation: Path) -> dict[str, Paper]:
-    """Return the papers of a CITATION.cff by the family name of the first author.
-
-    Example:
-        >>> cited_papers(Path("CITATION.cff"))["Bahar"].year  # doctest: +SKIP
-        2020
-    """
+    """Return the papers of a CITATION.cff by the family name of the first author."""
     found = {}
     for reference in citation.read_text(encoding="utf-8").partition("\nreferences:\n")[2].split("  - type: ")[1:]:
         fields = dict(re.findall(r'^    (\w+): "?(.+?)"?$', reference, re.MULTILINE))

@@ -63,9 +63,6 @@ def build_site(folder: PathLike) -> dict[str, int]:
     Raises:
         UserError: see `check_site_folder`; a preset is not on this machine as published; the guide cannot be built; a
             link leads nowhere; the site is larger than `MOST`.
-
-    Example:
-        >>> build_site("site")  # doctest: +SKIP
     """
     check_site_folder(folder)
     with atomic_path(folder) as new:

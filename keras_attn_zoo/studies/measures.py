@@ -142,10 +142,6 @@ def _moses(pair):
     return f"moses-{_language(pair)}"
 
 
-def _multi_bleu(one):
-    return _scored_again(one, "bleu", tokenize=_moses(one.pair))
-
-
 def _scored_again(one, metric, **how):
     """What scores.json does not have, from the translations or what was counted in them."""
     counts, score = counted(one.run, one.split, metric, **{**how_scored(one.scores["text"]), **how})
@@ -195,7 +191,7 @@ _OF_TEXT = "words: subwords of the training text; vocabularies: how many differe
 MEASURES = {
     "BLEU": _of_scores("BLEU", test=("bleu", None)),
     _MULTI_BLEU: Measure(
-        _multi_bleu,
+        lambda one: _scored_again(one, "bleu", tokenize=_moses(one.pair)),
         digits=2,
         test=("bleu", "moses"),
         note="BLEU (the paper's multi-bleu.perl): without smoothing, {tokenizer}",
@@ -236,8 +232,7 @@ MEASURES = {
         note=f"training time: steps of the run times seconds of a step, {_TIMED}",
     ),
     "translation time": _of_timing(
-        _translation_seconds,
-        note=f"translation time: of the whole test text, by up to 200 sentences of it, {_TIMED}",
+        _translation_seconds, note=f"translation time: of the whole test text, by up to 200 sentences of it, {_TIMED}"
     ),
     "training time of a step, relative": _of_timing(
         _relative_time,

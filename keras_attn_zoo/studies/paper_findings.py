@@ -88,7 +88,8 @@ def _compared(runs, finding, contrast, pair):
     value, against = runs.value(one, other), runs.value(other)
     figures = _of_paper(runs, contrast, pair)
     wanted = measure(one.measure)
-    paper = _difference(*figures, _digits_of(figures), wanted.unit) if figures else ""
+    digits = min(MOST_DIGITS, max((len(figure.partition(".")[2]) for figure in figures or ()), default=0))
+    paper = _difference(*figures, digits, wanted.unit) if figures else ""
     if value is None or against is None or value.difference is None:
         run = all(runs.folders(pair, cell.entry) for cell in (one, other))
         lacks = "" if value is None or against is None else value.lacks
@@ -195,10 +196,6 @@ def _of_paper(runs, contrast, pair):
     figures = figures or [_figure(runs, cell) for cell in contrast.cells(pair)]
     found = [DECIMALS.match(figure) for figure in figures]
     return [one[0] for one in found] if all(found) else []
-
-
-def _digits_of(figures):
-    return min(MOST_DIGITS, max(len(figure.partition(".")[2]) for figure in figures))
 
 
 def _figure(runs: Runs, wanted: Cell) -> str:

@@ -274,12 +274,7 @@ class _Times:
         return seconds
 
     def of_references(
-        self,
-        name: str,
-        system: System,
-        data: PreparedData,
-        batches: TranslationBatches,
-        texts: Sequence[ParallelText],
+        self, name: str, system: System, data: PreparedData, batches: TranslationBatches, texts: Sequence[ParallelText]
     ) -> float:
         """Return the seconds to score the references of texts, of each once."""
         tokens = sum(target_tokens(encoded(text, system, data)) for text in {id(text): text for text in texts}.values())

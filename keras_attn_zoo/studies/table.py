@@ -162,9 +162,6 @@ def results_table(
         paper: the paper's figures, `{system: {column: figure}}`, shown beside ours in brackets.
         rank_by: function that takes a run's scores and returns a number: rows are sorted by it, lowest first, runs
             without it last. By default, in the order of the results.
-
-    Example:
-        >>> print(results_table(read_results(["runs/bahdanau", "runs/uniform"])).markdown())  # doctest: +SKIP
     """
     paper, rows = paper or {}, []
     notes: set[str] = set()

@@ -15,11 +15,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def timing_table(folders: Collection[PathLike]) -> Table | None:
-    """Return the times of runs, also relative to the first run of their pass; None if no run was timed.
-
-    Example:
-        >>> print(timing_table(["runs/transformer", "runs/ran-all"]).markdown())  # doctest: +SKIP
-    """
+    """Return the times of runs, also relative to the first run of their pass; None if no run was timed."""
     read = zip(titles(folders), map(_read, folders), strict=True)
     found = {name: timing for name, timing in read if timing is not None}
     if not found:

@@ -144,9 +144,6 @@ def keep_freed_memory(backend: str) -> None:
 
     Raises:
         ValueError: an unknown backend.
-
-    Example:
-        >>> keep_freed_memory("jax")  # doctest: +SKIP
     """
     if backend not in _KEEP:
         raise ValueError(f"`backend` must be one of {', '.join(sorted(_KEEP))}. Received: {backend!r}.")
@@ -219,11 +216,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     if "No space left on device" in str(error):
         return False
     words = (
-        "RESOURCE_EXHAUSTED",
-        "ResourceExhausted",
-        "allocate memory",
-        "out of memory",
-        "ALLOC_FAILED",
+        *("RESOURCE_EXHAUSTED", "ResourceExhausted", "allocate memory", "out of memory", "ALLOC_FAILED"),
         "failed to map segment",
     )
     return any(word in f"{type(error).__name__}: {error}" for word in words)
@@ -279,17 +272,8 @@ def _keep_compiled():
 
 
 def _limit_compiled(folder):
-    """Have JAX remove what it used least recently, where it can: it needs a package, and writes at every look."""
+    """Have JAX remove what it used least recently, where it can: it writes at every look."""
     if not os.access(folder, os.W_OK):
-        return
-    if importlib.util.find_spec("filelock") is None:
-        # Whoever has no limit misses none.
-        if os.environ.get("JAX_COMPILATION_CACHE_MAX_SIZE") != "-1":
-            _LOG.warning(
-                "the compiled programs in %s have no limit of size, for which JAX needs filelock: pip install filelock",
-                shown(folder),
-            )
-        os.environ["JAX_COMPILATION_CACHE_MAX_SIZE"] = "-1"
         return
     os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(MOST_COMPILED))
     # It keeps nothing more beside a program without a time, left by a process that was killed or had no limit.

@@ -58,12 +58,7 @@ def stateless_scope() -> Any | None:
 
 
 def is_transformed_by_torch() -> bool:
-    """Return whether `torch.func` transforms the code that runs: what `torch.autograd.Function` asks there.
-
-    Example:
-        >>> is_transformed_by_torch()  # doctest: +SKIP
-        False
-    """
+    """Return whether `torch.func` transforms the code that runs: what `torch.autograd.Function` asks there."""
     import torch
 
     return torch._C._are_functorch_transforms_active()
@@ -132,12 +127,7 @@ class WholeVariables:
 
 @contextlib.contextmanager
 def kept_whole(model: Any) -> Iterator[None]:
-    """Put the last state back on a model's variables if a method of Keras, which is run inside, ends early.
-
-    Example:
-        >>> with kept_whole(model):  # doctest: +SKIP
-        ...     keras.Model.evaluate(model, x, y)
-    """
+    """Put the last state back on a model's variables if a method of Keras, which is run inside, ends early."""
     try:
         yield
     except BaseException:
@@ -152,10 +142,6 @@ def without_dynamo() -> Iterator[None]:
     """Let Keras find a stand-in for PyTorch's compiler, which takes longer to import than the rest of PyTorch.
 
     Keras only keeps it away from two functions. So does the stand-in, which imports the compiler when one is called.
-
-    Example:
-        >>> with without_dynamo():  # doctest: +SKIP
-        ...     import keras
     """
     import torch
 

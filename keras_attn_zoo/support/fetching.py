@@ -1,11 +1,9 @@
 """Downloads over HTTP that resume after a broken connection and are checked before use."""
 
-import contextlib
 import hashlib
 import http.client
 import logging
 import queue
-import socket
 import threading
 import time
 import urllib.error
@@ -79,9 +77,7 @@ def fetch_files(
 
 
 def remote_faults(
-    files: Mapping[str, FileRecord],
-    address_of: Callable[[str], str],
-    progress: Callable[[int], None] | None = None,
+    files: Mapping[str, FileRecord], address_of: Callable[[str], str], progress: Callable[[int], None] | None = None
 ) -> dict[str, str]:
     """Return what is wrong with files on a server, by name: missing, cut or altered. They are read and not stored.
 
@@ -215,36 +211,11 @@ def _retried(address, ask):
     raise DownloadError(f"cannot download {address} ({reason}): check the network and run the command again.")
 
 
-class _Recorded:
-    """Mixin before a handler of `urllib`: the connections that it opens are kept in a list."""
-
-    def __init__(self, connections):
-        super().__init__()
-        self._connections = connections
-
-    def do_open(self, http_class, req, **arguments):
-        def opened(*args, **kwargs):
-            self._connections.append(http_class(*args, **kwargs))
-            return self._connections[-1]
-
-        return super().do_open(opened, req, **arguments)
-
-
-class _Http(_Recorded, urllib.request.HTTPHandler):
-    pass
-
-
-class _Https(_Recorded, urllib.request.HTTPSHandler):
-    pass
-
-
 def _open(request, patience, deadline=None):
     """The answer to a request once all headers are there; `TimeoutError` if they are late, even without a silence."""
     latest = time.monotonic() + _OPENING * patience
     latest = latest if deadline is None else min(latest, deadline)
-    connections = []
-    opener = urllib.request.build_opener(_Redirects, _Http(connections), _Https(connections))
-    answers = queue.SimpleQueue()
+    opener, answers = urllib.request.build_opener(_Redirects), queue.SimpleQueue()
 
     def ask():
         try:
@@ -257,10 +228,6 @@ def _open(request, patience, deadline=None):
     try:
         answer = answers.get(timeout=max(0.0, latest - time.monotonic()))
     except queue.Empty:
-        for connection in connections:
-            with contextlib.suppress(AttributeError, OSError):
-                # What the thread waits for ends.
-                connection.sock.shutdown(socket.SHUT_RDWR)
         raise TimeoutError("it takes too long") from None
     if isinstance(answer, Exception):
         raise answer

@@ -357,11 +357,9 @@ def _stream(path):
 def atomic_path(path: PathLike) -> Iterator[Path]:
     """Yield a temporary path to write to; on success it becomes `path`, on failure nothing is left.
 
-    The body may write a file or create a folder there. A folder already at `path`
-    is replaced; the old one is removed only after the new one is complete. A file
-    keeps the permissions of the one that it replaces, and a symbolic link remains
-    one: its target is replaced. What is written for a pipe, a terminal or a device
-    is copied there at the end.
+    The body may write a file or create a folder there. A folder already at `path` is replaced; the old one is removed
+    only after the new one is complete. A file keeps the permissions of the one that it replaces, and a symbolic link
+    remains one: its target is replaced. What is written for a pipe, a terminal or a device is copied there at the end.
 
     Raises:
         UserError: the disk is full or read-only, or there is no write permission.

@@ -232,7 +232,7 @@ class Number(Setting):
 class Rate(Number):
     """A number of at least 0 and below 1."""
 
-    default: float = 0.0
+    default: float = dataclasses.field(default=0.0, kw_only=False)
     least: float = 0
     most: float = 1
     below: bool = True
@@ -329,14 +329,16 @@ class Mechanism(Setting):
         return value if all(_is_mechanism(one) for one in every) else None
 
 
-def field(setting: Setting) -> Any:
-    """Return a field of a dataclass that is a setting, and has its default.
+def field(kind: type[Setting], *given: Any, **options: Any) -> Any:
+    """Return a field of a dataclass that is a setting of a kind, with its default; if that is None, None is a value.
 
     Example:
-        >>> Search = dataclasses.make_dataclass("Search", [("beams", int, field(Whole(default=5, least=1, most=9)))])
+        >>> Search = dataclasses.make_dataclass("Search", [("beams", int, field(Whole, 5, least=1, most=9))])
         >>> Search(), settings_of(Search)["beams"].values
         (Search(beams=5), 'an integer from 1 to 9')
     """
+    setting = kind(*given, **options)
+    setting = dataclasses.replace(setting, optional=setting.optional or setting.default is None)
     return dataclasses.field(default=setting.default, metadata={_SETTING: setting})
 
 

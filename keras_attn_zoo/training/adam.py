@@ -14,15 +14,13 @@ from keras_attn_zoo.support.types import Tensor
 class Adam(keras.optimizers.Adam):
     """`keras.optimizers.Adam`, with the same results to rounding, in less time.
 
-    Use it as `keras.optimizers.Adam`. Keras' update is a dozen operations, each of
-    which reads and writes arrays as large as all weights. TensorFlow and PyTorch have
-    it as a single one; JAX's compiler makes one of them by itself. The equation is
+    Use it as `keras.optimizers.Adam`. Keras' update is a dozen operations, each of which reads and writes arrays as
+    large as all weights. PyTorch has it as a single one; JAX's compiler makes one of them by itself. The equation is
     that of `kernels.adam`.
 
     Args:
-        *args, **kwargs: see `keras.optimizers.Adam`. With `amsgrad`, `clipnorm`, `clipvalue`,
-            `weight_decay`, `ema_overwrite_frequency`, `loss_scale_factor`, gradient
-            accumulation or constraints, the update is Keras'.
+        *args, **kwargs: see `keras.optimizers.Adam`. With `amsgrad`, `clipnorm`, `clipvalue`, `weight_decay`,
+            `ema_overwrite_frequency`, `loss_scale_factor`, gradient accumulation or constraints, the update is Keras'.
 
     Example:
         >>> translator.compile(Adam(1e-3, global_clipnorm=1.0))  # doctest: +SKIP

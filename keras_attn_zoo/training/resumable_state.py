@@ -54,9 +54,8 @@ def saved_progress(path: PathLike) -> tuple[int, bool]:
 class ResumableState(keras.callbacks.Callback):
     """Save after every round everything that the next one depends on.
 
-    A run killed at any moment resumes after its last complete round, with the same
-    results as an uninterrupted run on the same backend and device: weights,
-    optimiser, random states and the counters of other callbacks are kept, and the
+    A run killed at any moment resumes after its last complete round, with the same results as an uninterrupted run on
+    the same backend and device: weights, optimiser, random states and the counters of other callbacks are kept, and the
     order of batches is a function of seed and round. Put it last.
 
     Of a round that ends before its last batch, since a budget is spent, only the end
@@ -181,7 +180,11 @@ class ResumableState(keras.callbacks.Callback):
             wait()
             return
         counters = [
-            {name: _plain(getattr(callback, name)) for name in _COUNTERS if hasattr(callback, name)}
+            {
+                name: None if (count := getattr(callback, name)) is None else float(count)
+                for name in _COUNTERS
+                if hasattr(callback, name)
+            }
             for callback in self.watched
         ]
         variables = {name: ops.convert_to_numpy(value) for name, value in _state_variables(self.model).items()}
@@ -235,10 +238,6 @@ def _state_variables(model):
     # The paths of these contain a count of all layers in the process, and so does the optimiser's own name.
     variables |= {f"other/{i}": v for i, v in enumerate(model.non_trainable_variables)}
     return variables | {"optimizer/" + v.path.split("/", 1)[-1]: v for v in model.optimizer.variables}
-
-
-def _plain(value):
-    return value if value is None else float(value)
 
 
 class _DamagedError(Exception):

@@ -36,9 +36,8 @@ _LARGEST, _LONGEST_LINE = 2**30, 2**20
 class RunLog(keras.callbacks.Callback):
     """Write the figures of every step and every round as lines of JSON.
 
-    Use it to draw curves and to time a run. A resumed run continues the file:
-    lines of steps that will be repeated are removed first. A loss or gradient
-    that is not finite stops training before anything is saved.
+    Use it to draw curves and to time a run. A resumed run continues the file: lines of steps that will be repeated are
+    removed first. A loss or gradient that is not finite stops training before anything is saved.
 
     Lines: `{"step": n, "loss": ..., "gradient_norm": ..., "learning_rate": ..., "seconds": ...}` per step, with the
     figures of its own batch, and `{"round": r, "step": n, "val_loss": ..., ...}` per round. A step also has the

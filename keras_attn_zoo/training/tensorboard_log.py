@@ -15,9 +15,8 @@ from keras_attn_zoo.training.run_log import RunLog, read_log
 class TensorBoardLog(keras.callbacks.Callback):
     """Write the figures of a `RunLog` as scalars that TensorBoard shows, `step/loss`, `round/val_loss` and so on.
 
-    Needs the package `tensorboard`, and no TensorFlow. All have the number of the step
-    as their place. A resumed run writes the folder anew, from its log, so no step is
-    there twice. Put it after the log.
+    Needs the package `tensorboard`, and no TensorFlow. All have the number of the step as their place. A resumed run
+    writes the folder anew, from its log, so no step is there twice. Put it after the log.
 
     Args:
         folder: where to write; it is removed first.

@@ -17,26 +17,22 @@ from keras_attn_zoo.training.token_loss import token_losses, weighted_sums
 class PerTokenTraining(WholeVariables, BuiltForReplicas):
     """Mixin for a Keras model: `fit` and `evaluate` with a loss per real target token.
 
-    Put it before `keras.Model` among the bases. The model's outputs must contain
-    "logits", unless `batch_sums` is overridden; labels are token ids and sample
-    weights mark the real ones, or weigh whole rows.
+    Put it before `keras.Model` among the bases. The model's outputs must contain "logits", unless `batch_sums` is
+    overridden; labels are token ids and sample weights mark the real ones, or weigh whole rows.
 
         loss = Σ w·loss / Σ w + R      over all tokens of all parts of a batch
 
-    R is the sum of the model's `losses`: weight regularisers, and what layers add by
-    `add_loss`. As in Keras, it counts once per batch, also in `evaluate`; perplexity
-    does not include it.
+    R is the sum of the model's `losses`: weight regularisers, and what layers add by `add_loss`. As in Keras, it counts
+    once per batch, also in `evaluate`; perplexity does not include it.
 
-    With `accumulation_steps=k`, a batch is split into k parts with equal numbers of
-    rows: the memory needed is that of one part, loss and gradient are those of the
-    whole batch. What layers add by `add_loss` is averaged over the parts, weighted
-    by tokens.
+    With `accumulation_steps=k`, a batch is split into k parts with equal numbers of rows: the memory needed is that of
+    one part, loss and gradient are those of the whole batch. What layers add by `add_loss` is averaged over the parts,
+    weighted by tokens.
 
-    Logs of a training step: "loss", "perplexity" (of the plain likelihood),
-    "accuracy", "gradient_norm" (before clipping) and "tokens"; an epoch and a
-    validation report means over all tokens under the same names. With
-    `guided_alignment=λ`, "loss" has λ times "alignment_loss" in it, which
-    `batch_sums` returns too wherever a batch has links.
+    Logs of a training step: "loss", "perplexity" (of the plain likelihood), "accuracy", "gradient_norm" (before
+    clipping) and "tokens"; an epoch and a validation report means over all tokens under the same names. With
+    `guided_alignment=λ`, "loss" has λ times "alignment_loss" in it, which `batch_sums` returns too wherever a batch has
+    links.
     """
 
     dtype_policy: Any

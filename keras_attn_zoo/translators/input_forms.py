@@ -14,6 +14,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_attn_zoo.data.batches import MappedBatches
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators.texts import TEXTS, holds_text, is_dataset, map_in_graph
 
@@ -38,6 +39,12 @@ def to_ids(
 
     """
     encode = functools.partial(_encode, preprocessor, sizes)
+
+    def encoded(batch):
+        """A batch as Keras wants it from a source of batches: a tuple without what there is not."""
+        x, y, sample_weight = encode(*keras.utils.unpack_x_y_sample_weight(batch))
+        return (x,) if y is None else (x, y) if sample_weight is None else (x, y, sample_weight)
+
     if x is None:
         raise UserError("there are no sentences: give text or ids; received None.")
     if is_dataset(x):
@@ -46,11 +53,11 @@ def to_ids(
         if x.num_batches == 0:
             raise UserError(f"{type(x).__name__} has no batches: give it some sentences.")
         # Batches of ids may have shapes of which Keras must be told.
-        x = _EncodedBatches(x, encode) if _has_text(x[0]) else x
+        x = MappedBatches(x, encoded) if _has_text(x[0]) else x
     elif isinstance(x, types.GeneratorType):
-        x = _encoded(x, encode)
+        x = (encoded(batch) for batch in x)
     elif hasattr(x, "collate_fn"):
-        x = _collated(x, encode)
+        x = _collated(x, encoded)
     else:
         x, y, sample_weight = encode(x, y, sample_weight)
     return x, y, sample_weight
@@ -143,16 +150,6 @@ def _has_text(batch):
     return not {*TEXTS}.isdisjoint(x) or any(map(holds_text, x.values())) if isinstance(x, dict) else holds_text(x)
 
 
-def _trimmed(x, y=None, sample_weight=None):
-    """A batch as Keras wants it from a source of batches: a tuple without what there is not."""
-    return (x,) if y is None else (x, y) if sample_weight is None else (x, y, sample_weight)
-
-
-def _encoded(batches, encode):
-    for batch in batches:
-        yield _trimmed(*encode(*keras.utils.unpack_x_y_sample_weight(batch)))
-
-
 def _mapped(dataset, preprocessor, encode):
     """A `tf.data.Dataset` of ids."""
     specs = keras.tree.flatten(dataset.element_spec)
@@ -168,29 +165,12 @@ def _mapped(dataset, preprocessor, encode):
     return map_in_graph(dataset, lambda *batch: encode(*unpack(batch)), preprocessor.outputs())
 
 
-class _EncodedBatches(keras.utils.PyDataset):
-    """Batches of ids in place of another data set's text."""
-
-    def __init__(self, dataset, encode):
-        super().__init__(dataset.workers, dataset.use_multiprocessing, dataset.max_queue_size)
-        self._dataset, self._encode = dataset, encode
-        self.on_epoch_begin, self.on_epoch_end = dataset.on_epoch_begin, dataset.on_epoch_end
-
-    @property
-    def num_batches(self):
-        return self._dataset.num_batches
-
-    def __getitem__(self, index):
-        return _trimmed(*self._encode(*keras.utils.unpack_x_y_sample_weight(self._dataset[index])))
-
-
-def _collated(loader, encode):
+def _collated(loader, encoded):
     """A PyTorch `DataLoader` of ids: what joins samples to a batch encodes it too."""
     import torch
 
     def collate(samples):
-        batch = _trimmed(*encode(*keras.utils.unpack_x_y_sample_weight(join(samples))))
-        return keras.tree.map_structure(torch.as_tensor, batch)
+        return keras.tree.map_structure(torch.as_tensor, encoded(join(samples)))
 
     join, loader = loader.collate_fn, copy.copy(loader)
     loader.collate_fn = collate

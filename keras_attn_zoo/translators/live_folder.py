@@ -152,11 +152,7 @@ def _write_model(name, model, folder, place):
         del records["target"]
     system = model.translator.description(name)
     kept = {place: system.places[place] for place in description["follow"]["places"]}
-    return {
-        "name": name,
-        "files": records,
-        "system": system_record(dataclasses.replace(system, places=kept)),
-    }
+    return {"name": name, "files": records, "system": system_record(dataclasses.replace(system, places=kept))}
 
 
 def _deflated(path: Path, address: str) -> dict[str, Any]:

@@ -39,11 +39,10 @@ class TranslationPreprocessor(PresetFiles, keras_hub.models.Seq2SeqLMPreprocesso
         truncation: what longer sentences are cut to before these limits apply: a `Truncation`, or a dict of its
             arguments; None cuts nothing. Targets are cut for training, not where they are scored or forced.
 
-    Call it with a dict of "encoder_text" and "decoder_text", lists, arrays or TensorFlow's
-    tensors of equally many strings, also in `tf.data.Dataset.map`. It returns
-    `(x, y, sample_weight)`: x the inputs of `RNNBackbone`, y the next tokens,
-    sample_weight 1 on real tokens. A source sentence is its tokens and the end token; a
-    target begins with the start token and ends with the end token.
+    Call it with a dict of "encoder_text" and "decoder_text", lists, arrays or TensorFlow's tensors of equally many
+    strings, also in `tf.data.Dataset.map`. It returns `(x, y, sample_weight)`: x the inputs of `RNNBackbone`, y the
+    next tokens, sample_weight 1 on real tokens. A source sentence is its tokens and the end token; a target begins with
+    the start token and ends with the end token.
 
     Raises:
         UserError: a sentence has more tokens than the limit; anything other than lists of equally many strings.

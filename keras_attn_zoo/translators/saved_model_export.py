@@ -16,13 +16,11 @@ from keras_attn_zoo.translators.search import search
 def export_to_saved_model(translator: Any, folder: PathLike) -> None:
     """Write a translator as a SavedModel from padded source ids to translations.
 
-    Use it to serve any system of the zoo, whatever its body and attention. The
-    endpoint "translate" takes `encoder_token_ids` `(batch, length)`, int32, and
-    `encoder_padding_mask`, bool, true on real tokens; each sentence ends with the end
-    token. It returns "token_ids" `(batch, beams, length)`, the start token first, and
-    "scores" `(batch, beams)`. The search is the translator's sampler, and
-    translations are as long as its preprocessor allows. The subword models are in
-    `assets.extra`, and so are truecasers, if there are any.
+    Use it to serve any system of the zoo, whatever its body and attention. The endpoint "translate" takes
+    `encoder_token_ids` `(batch, length)`, int32, and `encoder_padding_mask`, bool, true on real tokens; each sentence
+    ends with the end token. It returns "token_ids" `(batch, beams, length)`, the start token first, and "scores"
+    `(batch, beams)`. The search is the translator's sampler, and translations are as long as its preprocessor allows.
+    The subword models are in `assets.extra`, and so are truecasers, if there are any.
 
     Args:
         translator: a `Translator` with its preprocessor.

@@ -185,10 +185,9 @@ class TextMethods:
     ) -> list[Hypothesis] | list[list[Hypothesis]]:
         """Translate sentences; return hypotheses with scores and, on request, attention.
 
-        Sentences are batched by similar length into a few shapes, for each of
-        which a compiled backend compiles once. Translations first get twice the
-        room of their source; those that it does not suffice for are searched
-        again. Under JAX on a CPU, up to four batches run at once.
+        Sentences are batched by similar length into a few shapes, for each of which a compiled backend compiles once.
+        Translations first get twice the room of their source; those that it does not suffice for are searched again.
+        Under JAX on a CPU, up to four batches run at once.
 
         Args:
             sentences: a list of strings, or one string, or what `encode` returned.
@@ -323,12 +322,7 @@ class TextMethods:
 
     @overload
     def score(
-        self,
-        sources: str,
-        targets: str,
-        free_running: bool = ...,
-        batch_size: int = ...,
-        progress: Progress = ...,
+        self, sources: str, targets: str, free_running: bool = ..., batch_size: int = ..., progress: Progress = ...
     ) -> ScoredTranslation: ...
 
     @overload

@@ -161,9 +161,8 @@ def plot_attentions(
 ) -> None:
     """Draw several attention matrices of one sentence pair side by side.
 
-    Use it to compare heads, layers or systems. The panels share words, colours
-    and gold links; many panels are drawn in several rows. Words are shown unchanged
-    ("$", "_", "▁", "</s>"); characters that no installed font has become boxes.
+    Use it to compare heads, layers or systems. The panels share words, colours and gold links; many panels are drawn in
+    several rows. Words are shown unchanged ("$", "_", "▁", "</s>"); characters that no installed font has become boxes.
 
     Args:
         matrices: list of `(title, weights)`, weights `(target, source)` from 0 to 1.

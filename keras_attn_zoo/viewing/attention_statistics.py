@@ -11,8 +11,7 @@ from keras_attn_zoo.support.errors import UserError
 def attention_entropy(weights: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.float64]:
     """Return the entropy of every row of attention weights, in nats.
 
-    It is 0 if all weight is on one source position, and log J if the weight is
-    spread evenly over J positions.
+    It is 0 if all weight is on one source position, and log J if the weight is spread evenly over J positions.
 
         H_i = -Σ_j α_ij log α_ij, over the real source positions j
 

@@ -31,14 +31,8 @@ _PACKAGES: dict[str, FileRecord] = {
 # for several, without what needs a GPU.
 ONNXRUNTIME, WASM, SENTENCEPIECE = "onnxruntime.mjs", "onnxruntime.wasm", "sentencepiece.js"
 _MEMBERS = {
-    _ORT: {
-        "package/dist/ort.wasm.bundle.min.mjs": ONNXRUNTIME,
-        "package/dist/ort-wasm-simd-threaded.wasm": WASM,
-    },
-    _SENTENCEPIECE: {
-        "package/dist/index.js": SENTENCEPIECE,
-        "package/LICENSE": "sentencepiece.LICENSE.txt",
-    },
+    _ORT: {"package/dist/ort.wasm.bundle.min.mjs": ONNXRUNTIME, "package/dist/ort-wasm-simd-threaded.wasm": WASM},
+    _SENTENCEPIECE: {"package/dist/index.js": SENTENCEPIECE, "package/LICENSE": "sentencepiece.LICENSE.txt"},
 }
 # The npm package of onnxruntime has no licence in it; that of Python, of the same source, has.
 _NOTICES = {"LICENSE": "onnxruntime.LICENSE.txt", "ThirdPartyNotices.txt": "onnxruntime.NOTICES.txt"}

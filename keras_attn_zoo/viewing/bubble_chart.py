@@ -30,8 +30,7 @@ def plot_bubbles(points: Mapping[str, tuple[float, float, float]], path: PathLik
         xlabel, ylabel: labels of the axes.
 
     Raises:
-        UserError: no points; numbers that are not finite, or a negative size; an unknown suffix, or an
-            unwritable path.
+        UserError: no points; numbers that are not finite, or a negative size; an unknown suffix, or an unwritable path.
 
     Example:
         >>> plot_bubbles({"linear": (1.5, 30.1, 12_676), "full": (2.0, 31.0, 38_404)}, "p.png", "seconds", "BLEU")

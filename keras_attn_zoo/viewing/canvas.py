@@ -26,13 +26,8 @@ from keras_attn_zoo.support.files import PathLike, atomic_path, shown
 _LOG = logging.getLogger(__name__)
 # Fonts for scripts that DejaVu Sans does not cover; the installed ones are used.
 _FALLBACK_FONTS = (
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "WenQuanYi Zen Hei",
-    "Source Han Sans SC",
-    "Microsoft YaHei",
-    "PingFang SC",
-    "Arial Unicode MS",
+    *("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "Source Han Sans SC", "Microsoft YaHei"),
+    *("PingFang SC", "Arial Unicode MS"),
 )
 _OF_ONE_SCRIPT = ("Noto Sans ", "Noto Emoji")
 

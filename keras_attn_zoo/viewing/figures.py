@@ -197,13 +197,7 @@ def plot_grids(
                 left, bottom = j * (side + _BETWEEN), height - i * pitch - side
                 axes = figure.add_axes((left / width, bottom / height, side / width, side / height))
                 end = len(matrix) + 0.5
-                image = axes.imshow(
-                    matrix,
-                    colours,
-                    norm=shade,
-                    extent=(0.5, end, end, 0.5),
-                    interpolation="nearest",
-                )
+                image = axes.imshow(matrix, colours, norm=shade, extent=(0.5, end, end, 0.5), interpolation="nearest")
                 label(axes, xlabel, ylabel if j == 0 else None, title)
                 axes.locator_params(integer=True, nbins=min(len(matrix), 8))
                 if len(matrix) <= _MOST_NUMBERS:

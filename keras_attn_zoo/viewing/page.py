@@ -15,15 +15,8 @@ from keras_attn_zoo.viewing.page_records import Result, Sentence, System
 
 # In the order in which they build upon each other.
 _SCRIPTS = (
-    "data.js",
-    "shared.js",
-    "views.js",
-    "ribbons.js",
-    "matrix.js",
-    "panel.js",
-    "search.js",
-    "live_page.js",
-    "page.js",
+    *("data.js", "shared.js", "views.js", "ribbons.js", "matrix.js", "panel.js"),
+    *("search.js", "live_page.js", "page.js"),
 )
 # What translates in a browser, apart from the page.
 _WORKER = ("shared.js", "live_text.js", "live_search.js", "live_model.js", "live_worker.js")

@@ -397,12 +397,7 @@ def _is_number(text):
 
 @contextlib.contextmanager
 def serving(server: PageServer) -> Iterator[PageServer]:
-    """Serve in a thread while the context lasts.
-
-    Example:
-        >>> with serving(PageServer(page, examine, port=0)) as server:  # doctest: +SKIP
-        ...     print(server.url)
-    """
+    """Serve in a thread while the context lasts."""
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -40,7 +40,7 @@ def test_what_is_said_of_a_latent_alignment_reaches_its_layer(body):
         assert one.latent_head.get_config().items() >= given.items()
 
 
-NEW = '    emphasis: float = field(Rate(default=0.25, help="emphasis of every second word"))\n'
+NEW = '    emphasis: float = field(Rate, 0.25, "emphasis of every second word")\n'
 SHOW = """
 import contextlib, inspect, io, json, os, runpy, sys
 

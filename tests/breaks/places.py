@@ -220,14 +220,16 @@ BROKEN = {
             "if padding_mask is None and False:",
         ),
     ],
-    "kernels/tensorflow_forms.py": [
+    "kernels/portable/updates.py": [
         (
             "Adam corrects the second moment by the first one's rate",
             "scale",
-            "beta2_power=tf.pow(tf.cast(numbers.beta_2,",
-            "beta2_power=tf.pow(tf.cast(numbers.beta_1,",
+            "1 - ops.power(ops.cast(numbers.beta_2, w.dtype), step)",
+            "1 - ops.power(ops.cast(numbers.beta_1, w.dtype), step)",
             "tensorflow",
         ),
+    ],
+    "kernels/tensorflow_forms.py": [
         (
             "the gradient of an embedding is sparse",
             "gradient",

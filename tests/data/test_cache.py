@@ -112,7 +112,6 @@ def test_reused_where_nothing_changed(tmp_path):
         {"pair_filter": Filter(min_words=2)},
         {"max_source_tokens": 8},
         {"max_target_tokens": 8},
-        {"too_long": "error"},
     ],
 )
 def test_rebuilt_where_an_input_changed(tmp_path, change):
@@ -239,29 +238,6 @@ def test_long_sentences_are_dropped_and_counted(tmp_path):
     assert build(tmp_path / "cache", max_source_tokens=6, max_target_tokens=4).report == corpus.report
 
 
-def test_long_sentence_as_an_error_names_line_and_length(tmp_path):
-    pairs = [("4", "4"), ("", "4"), ("4 5 6", "4"), ("4", "4 5 6 7")]
-    paths = write_files(tmp_path, pairs)
-    files = ParallelFiles(*paths)
-
-    def attempt(corpus, **limits):
-        return lambda: build(tmp_path / "cache", corpus, too_long="error", **limits)
-
-    one_line_error(
-        r"line 3 of .*text\.de has 3 source tokens, more than max_source_tokens=2",
-        attempt(files, max_source_tokens=2),
-    )
-    one_line_error(
-        r"line 4 of .*text\.en has 4 target tokens, more than max_target_tokens=3",
-        attempt(files, max_target_tokens=3),
-    )
-    one_line_error("^line 3 has 3 source tokens", attempt(pairs, max_source_tokens=2))
-    tsv = tmp_path / "a.tsv"
-    tsv.write_text("4\t4 5\n")
-    one_line_error(r"line 1 of .*a\.tsv has 2 target tokens", attempt(TSVFile(tsv), max_target_tokens=1))
-    assert not (tmp_path / "cache").exists()
-
-
 def test_sentences_that_encode_to_nothing_are_dropped(tmp_path):
     corpus = build(tmp_path / "cache", [("-", "4"), ("5", "6"), ("7", "-")])
     assert pairs_of(corpus) == [("5", "6")]
@@ -276,4 +252,3 @@ def test_nothing_left(tmp_path):
 
 def test_bad_arguments(tmp_path):
     one_line_error("only once", lambda: build(tmp_path / "cache", iter(PAIRS)))
-    one_line_error("'drop' or 'error'", lambda: build(tmp_path / "cache", too_long="cut"))

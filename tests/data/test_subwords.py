@@ -27,14 +27,6 @@ def trained(tmp_path, model_type, sentences=TEXT, size=None, **options):
     return Subwords(train_subwords(sentences, path, size or SIZES[model_type], model_type, **options))
 
 
-def whole_words(groups, pieces):
-    """Join pieces by group: an independent way back to the words."""
-    words = [""] * (max(groups) + 1)
-    for group, piece in zip(groups, pieces, strict=True):
-        words[group] += piece
-    return [word.removeprefix("▁") for word in words]
-
-
 @pytest.mark.parametrize("model_type", MODEL_TYPES)
 def test_special_ids_round_trip_and_determinism(tmp_path, model_type):
     subwords = trained(tmp_path, model_type)
@@ -75,33 +67,14 @@ def test_decode_leaves_out_special_ids(tmp_path):
     assert subwords.encode(["", " "]) == [[], []]
 
 
-# Words
+# Characters
 
 
-@pytest.mark.parametrize("model_type", MODEL_TYPES)
-@pytest.mark.parametrize("sentence", ["a", "abc  hgf a", TEXT[1], "zzz abc ☃☃ ☃ a☃b", "☃", "z z z", "<s> a </s>"])
-def test_word_groups_are_the_whitespace_words(tmp_path, model_type, sentence):
-    subwords = trained(tmp_path, model_type)
-    [ids] = subwords.encode([sentence])
-    groups = subwords.word_groups(ids)
-    words = sentence.split()
-    assert groups == sorted(groups)
-    assert set(groups) == set(range(len(words)))
-    assert groups == subwords.word_groups(subwords.pieces(ids))
-    known = [word for word in whole_words(groups, subwords.pieces(ids)) if "<unk>" not in word]
-    expected = iter(words)
-    assert all(word in expected for word in known), "known words stand in their order"
-
-
-def test_word_groups_with_bytes(tmp_path):
+def test_bytes_of_unknown_characters_come_back(tmp_path):
     subwords = trained(tmp_path, "bpe", size=330, byte_fallback=True)
     [ids] = subwords.encode(["abc ☃ a☃ \U0001f600\U0001f600 hg"])
-    pieces, groups = subwords.pieces(ids), subwords.word_groups(ids)
-    assert "<0xE2>" in pieces
+    assert "<0xE2>" in subwords.pieces(ids)
     assert subwords.decode(ids) == "abc ☃ a☃ \U0001f600\U0001f600 hg"
-    bytes_of = [sum(p.startswith("<0x") for p, g in zip(pieces, groups, strict=True) if g == w) for w in range(5)]
-    assert bytes_of == [0, 3, 3, 8, 0]
-    assert sorted(set(groups)) == list(range(5))
 
 
 @pytest.mark.parametrize(
@@ -134,18 +107,6 @@ def test_a_space_mark_in_the_text_is_no_piece_of_a_word_model(tmp_path):
     path = train_subwords(["a \u2581 b", "a\u2581b"], tmp_path / "model", None, model_type="word")
     [ids] = Subwords(path).encode(["a x y \u2581 b"])
     assert Subwords(path).pieces(ids) == ["\u2581a", "<unk>", "<unk>", "<unk>", "\u2581b"]
-
-
-def test_lone_space_mark_begins_the_word_after_it(tmp_path):
-    subwords = trained(tmp_path, "char")
-    assert subwords.word_groups(["▁", "a", "b", "▁", "<unk>", "▁", "c"]) == [0, 0, 0, 1, 1, 2, 2]
-    assert subwords.word_groups(["a", "▁b"]) == [0, 1]
-
-
-def test_special_pieces_belong_to_no_word(tmp_path):
-    subwords = trained(tmp_path, "bpe")
-    [ids] = subwords.encode(["abc a"])
-    assert subwords.word_groups([2, *ids, 3, 0]) == [-1, *subwords.word_groups(ids), -1, -1]
 
 
 def test_spelling_is_normalised(tmp_path):

@@ -25,8 +25,6 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, folder):
         super().__init__(("127.0.0.1", 0), Handler)
         self.folder, self.faults, self.requests, self.released = folder, [], [], threading.Event()
-        # Whether whoever asked is gone.
-        self.left = threading.Event()
 
     @property
     def address(self):
@@ -50,7 +48,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 while not server.released.wait(0.02):
                     self.wfile.write(b"x" if fault == "headers" else b"HTTP/1.1 100 Continue\r\n\r\n")
             self.close_connection = True
-            server.left.set()
             return
         if fault == "redirect":
             self.send_response(302)

@@ -1,9 +1,8 @@
 """A synchronous German-English grammar: words, phrases and clauses with the links between them.
 
-Every construction emits German and English words together, as a `Fragment` that
-also carries their links, and word order is set by listing fragments in the order
-of each language. Links are kept between words, not positions, so that reordering
-costs nothing; positions are counted once, when the sentence is finished.
+Every construction emits German and English words together, as a `Fragment` that also carries their links, and word
+order is set by listing fragments in the order of each language. Links are kept between words, not positions, so that
+reordering costs nothing; positions are counted once, when the sentence is finished.
 """
 
 import re
@@ -271,8 +270,7 @@ class NounPhrase:
     def realise(self, case: str) -> tuple[Fragment, Fragment]:
         """Return the phrase, and the relative clause where it may move."""
         article = both(
-            self.determiner.form(self.gender, case),
-            self.determiner.plural if self.plural else self.determiner.singular,
+            self.determiner.form(self.gender, case), self.determiner.plural if self.plural else self.determiner.singular
         )
         ending = self.determiner.adjective_endings(self.gender)[case]
         adjectives = [both(item.stem + ending, item.english) for item in self.adjectives]
@@ -285,8 +283,7 @@ class NounPhrase:
     def _head(self, case):
         noun = self.noun
         return both(
-            (noun.plural if self.plural else noun.singular)[case],
-            noun.english_plural if self.plural else noun.english,
+            (noun.plural if self.plural else noun.singular)[case], noun.english_plural if self.plural else noun.english
         )
 
     def _with_owner(self, article, adjectives, head):
@@ -352,18 +349,8 @@ def prepositional(preposition: str, english: str, phrase: Phrase, case: str) -> 
 # ---------------------------------------------------------------- clauses
 
 _GERMAN_FIELD = [
-    "pronoun",
-    "pronoun_dative",
-    "frequency",
-    "time",
-    "dative",
-    "accusative",
-    "not",
-    "manner",
-    "place",
-    "prepositional",
-    "direction",
-    "predicate",
+    *("pronoun", "pronoun_dative", "frequency", "time", "dative", "accusative", "not", "manner"),
+    *("place", "prepositional", "direction", "predicate"),
 ]
 _ENGLISH_FIELD = ["indirect", "predicate", "object", "to", "prepositional", "direction", "manner", "place", "time"]
 

@@ -1,10 +1,9 @@
 """German and English words for the synthetic corpus: tables, and the morphology that inflects them.
 
-The tables are written as in a pocket dictionary. A noun stands with its gender
-(m, f, n, or w for the weak masculines such as "Student"), its plural ("-" the
-same, "-en" an ending, "¨er" an ending with umlaut, "0" none) and its English.
-A verb stands with what it governs; irregular forms stand once, with the simple
-verb, and verbs with a prefix take them from there.
+The tables are written as in a pocket dictionary. A noun stands with its gender (m, f, n, or w for the weak masculines
+such as "Student"), its plural ("-" the same, "-en" an ending, "¨er" an ending with umlaut, "0" none) and its English. A
+verb stands with what it governs; irregular forms stand once, with the simple verb, and verbs with a prefix take them
+from there.
 """
 
 import re

@@ -47,8 +47,7 @@ def generate_corpus(
 
     Args:
         size: number of pairs.
-        seed: integer; the same seed gives the same pairs, and a larger corpus begins
-            with the smaller one.
+        seed: integer; the same seed gives the same pairs, and a larger corpus begins with the smaller one.
         min_words: minimum words per sentence, on either side, punctuation included.
         max_words: maximum words per sentence, counted likewise.
         words_per_kind: number of words of each kind (nouns for persons, verbs with one object, names, ...) to use;
@@ -117,9 +116,8 @@ def _pharaoh(pair):
 def write_corpus(folder: PathLike, splits: Mapping[str, Iterable[SyntheticPair]]) -> None:
     """Write a corpus as text files with its alignments.
 
-    Every split becomes three files of equal length: `train.de` and `train.en`
-    with raw text, and `train.align` with links "source-target" between the words
-    of `split_words`, counted from 0, possible ones as "source p target" without
+    Every split becomes three files of equal length: `train.de` and `train.en` with raw text, and `train.align` with
+    links "source-target" between the words of `split_words`, counted from 0, possible ones as "source p target" without
     spaces. The folder appears whole or not at all.
 
     Args:

@@ -84,13 +84,7 @@ def _stream(task, seed, max_words, words_per_kind):
 
 
 def generate_task(
-    task: str,
-    train: int,
-    valid: int,
-    test: int,
-    seed: int = 0,
-    max_words: int = 25,
-    words_per_kind: int | None = None,
+    task: str, train: int, valid: int, test: int, seed: int = 0, max_words: int = 25, words_per_kind: int | None = None
 ) -> dict[str, list[tuple[str, str]]]:
     """Generate a corpus for another task than translation, in three splits that share no source.
 

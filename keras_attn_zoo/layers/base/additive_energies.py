@@ -36,8 +36,7 @@ def linear(layer: keras.layers.Layer, x: Tensor, kernel: keras.Variable, bias: k
 def position_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     """Return the energies of one target position: vᵀ tanh(q_i + k_j).
 
-    Recomputed in the backward pass, so that training keeps no tensor of
-    target · source · units.
+    Recomputed in the backward pass, so that training keeps no tensor of target · source · units.
 
     Args:
         query: `(batch, units)`, projected.
@@ -81,8 +80,6 @@ def additive_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     if query.shape[1] == 1:
         return position_energies(query[:, 0], key, vector)[:, None, None]
     _, energies = scan(
-        lambda state, q: (state, position_energies(q, key, vector)),
-        ops.zeros(()),
-        ops.transpose(query, (1, 0, 2)),
+        lambda state, q: (state, position_energies(q, key, vector)), ops.zeros(()), ops.transpose(query, (1, 0, 2))
     )
     return ops.transpose(energies, (1, 0, 2))[:, None]

@@ -10,13 +10,14 @@ from keras_attn_zoo.kernels import combine_masks, padding_masks, without_padding
 from keras_attn_zoo.layers.base.checks import as_mask, check_inputs, check_key_shape
 from keras_attn_zoo.layers.base.rematerialization import Rematerialized
 from keras_attn_zoo.layers.base.target_positions import empty_result
+from keras_attn_zoo.support.configuration import Configured
 from keras_attn_zoo.support.types import Shape, Tensor
 
 # As `keras.layers.MultiHeadAttention` takes them after query, value and key.
 _MASKS = ("query_mask", "value_mask", "key_mask", "attention_mask")
 
 
-class AttentionCall(Rematerialized):
+class AttentionCall(Configured, Rematerialized):
     """Base class of `AttentionLayer`, which has the mechanism: from the arguments of a call to its body.
 
     `num_heads`, `attends_to`, `prepare`, `attend` and the `attend_` methods are those of `AttentionLayer`.

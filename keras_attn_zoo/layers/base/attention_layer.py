@@ -26,9 +26,8 @@ class AttentionLayer(AttentionCall):
     - `initial_state` and `advance`: the weights of one position from its past, and the next past;
     - `normalize` and `weigh`: weights from energies, the context from weights.
 
-    Without a state the call runs in parallel; with one it runs `advance` position
-    by position, with everything else before and after that loop. Self-attention
-    also says what its steps have seen so far: see `SelfAttentionSteps`.
+    Without a state the call runs in parallel; with one it runs `advance` position by position, with everything else
+    before and after that loop. Self-attention also says what its steps have seen so far: see `SelfAttentionSteps`.
 
     The call, for all target positions at once::
 
@@ -46,15 +45,13 @@ class AttentionLayer(AttentionCall):
         context: `(batch, target, value_dim)`, in a step `(batch, value_dim)`, in the compute type.
         scores: `(batch, heads, target, source)`, in a step `(batch, heads, source)`, float32.
 
-    Masking: all masks are true where a position may be attended to, and masks that
-    Keras attaches to a tensor are used automatically. A row with nothing to attend
-    to, or a masked query, gets zero weights and a zero context. The contents of
-    padding, even NaN, reach neither contexts nor gradients.
+    Masking: all masks are true where a position may be attended to, and masks that Keras attaches to a tensor are used
+    automatically. A row with nothing to attend to, or a masked query, gets zero weights and a zero context. The
+    contents of padding, even NaN, reach neither contexts nor gradients.
 
-    Self-attention: `value` is left out, and `value_mask` defaults to
-    `query_mask`. Its steps are causal and begin with a maximum length and a
-    batch size; its scores in a step are `(batch, heads, max_length)`, unless its state has a constant size (see
-    `MatrixStateAttention`)::
+    Self-attention: `value` is left out, and `value_mask` defaults to `query_mask`. Its steps are causal and begin with
+    a maximum length and a batch size; its scores in a step are `(batch, heads, max_length)`, unless its state has a
+    constant size (see `MatrixStateAttention`)::
 
         memory = layer.prepare(max_length=100)
         state = layer.initial_state(memory, batch_size=8)
@@ -66,23 +63,20 @@ class AttentionLayer(AttentionCall):
             weights sum to less than 1, with "sigmoid" they are independent of each other.
             Mechanisms whose weights are not a plain softmax of energies accept only "softmax".
 
-    `attends_to` is "value" (cross-attention only), "itself" (self-attention only) or
-    "either". `looks_ahead` says whether a position attends to later ones without a
-    mask, in which case there are no steps; `may_attend_nothing`, whether a row may be
-    empty even though nothing is masked; `by_position`, whether the weights depend on
-    positions alone; `has_fixed_weights`, of cross-attention, whether no training
-    changes them; `longest_sentence`, the length they are made for, None for any.
+    `attends_to` is "value" (cross-attention only), "itself" (self-attention only) or "either". `looks_ahead` says
+    whether a position attends to later ones without a mask, in which case there are no steps; `may_attend_nothing`,
+    whether a row may be empty even though nothing is masked; `by_position`, whether the weights depend on positions
+    alone; `has_fixed_weights`, of cross-attention, whether no training changes them; `longest_sentence`, the length
+    they are made for, None for any.
 
-    State: a tree of tensors, passed in and returned, never kept on the layer; its first
-    axis is the batch, as is that of cross-attention's memory. The memory of
-    self-attention depends only on weights and lengths.
+    State: a tree of tensors, passed in and returned, never kept on the layer; its first axis is the batch, as is that
+    of cross-attention's memory. The memory of self-attention depends only on weights and lengths.
 
     Raises:
-        ValueError: a query, value or mask whose rank or sizes do not match; a width
-            other than the layer was built for; a value where the mechanism takes none, or none
-            where it needs one; `prepare` before `build`; a step beyond `max_length`
-            (inside a compiled loop, which cannot raise, its context is NaN); an
-            unknown normaliser, or one that the mechanism does not support.
+        ValueError: a query, value or mask whose rank or sizes do not match; a width other than the layer was built for;
+            a value where the mechanism takes none, or none where it needs one; `prepare` before `build`; a step beyond
+            `max_length` (inside a compiled loop, which cannot raise, its context is NaN); an unknown normaliser, or one
+            that the mechanism does not support.
     """
 
     num_heads = 1
@@ -287,12 +281,7 @@ class AttentionLayer(AttentionCall):
         return None
 
     def attend_in_turn(
-        self,
-        at: TensorTree,
-        memory: TensorTree,
-        mask: Tensor | None,
-        state: TensorTree,
-        training: bool | None = None,
+        self, at: TensorTree, memory: TensorTree, mask: Tensor | None, state: TensorTree, training: bool | None = None
     ) -> tuple[Tensor, Tensor]:
         """Attend from one target position after the other; whatever needs no past is outside the loop."""
         steps = {"at": tree.map_structure(to_time_major, at)}
@@ -314,6 +303,9 @@ class AttentionLayer(AttentionCall):
         return self.weigh(dropped, memory, mask, training=False), weights
 
     def get_config(self) -> Config:
-        """Return the arguments of the constructor and, after `quantize`, the policies of the projections."""
+        """Return the arguments of the constructors and, after `quantize`, the policies of the projections.
+
+        A mechanism keeps each argument as an attribute of the same name, or adds it in a `get_config` of its own.
+        """
         normalizer = {} if self.softmax_alone else {"normalizer": self.normalizer}
         return with_quantized_policies(self, {**super().get_config(), **normalizer})

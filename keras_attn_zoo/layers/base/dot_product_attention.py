@@ -13,8 +13,7 @@ class DotProductAttention(HeadedAttention):
 
         ê_ij^n = (W_q^n s_i)ᵀ (W_k^n h_j) / √d_k
 
-    A subclass defines `initial_state` and `advance`, and in `prepare` what its
-    recurrence needs of keys and values.
+    A subclass defines `initial_state` and `advance`, and in `prepare` what its recurrence needs of keys and values.
 
     Args: see `MultiHeadAttention`.
     """

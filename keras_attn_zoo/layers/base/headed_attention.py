@@ -144,10 +144,7 @@ class HeadedAttention(AttentionLayer):
         takes_axes = type(self).__dict__.get("takes_axes")
         refusals = {
             "output_shape": (takes_axes or not several, "a context has one axis, its width"),
-            "attention_axes": (
-                takes_axes or axes in ([None], [1], [-2]),
-                "it attends over the one axis of positions",
-            ),
+            "attention_axes": (takes_axes or axes in ([None], [1], [-2]), "it attends over the one axis of positions"),
             "sliding_window": (takes_axes or sliding_window is None, "give the window as an `attention_mask`"),
             "flash_attention": (
                 not flash_attention or type(self).__dict__.get("takes_flash_attention"),

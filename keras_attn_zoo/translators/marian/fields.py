@@ -1,9 +1,7 @@
-"""Every field and file of a Marian checkpoint: read, known to change nothing, or refused by name."""
+"""Every field of a Marian checkpoint: read, known to change nothing, or refused by name."""
 
 import dataclasses
-import fnmatch
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +12,6 @@ from keras_attn_zoo.support.files import shown
 _LOG = logging.getLogger(__name__)
 # What an unknown field may have without a warning.
 _NOTHING: tuple[Any, ...] = (None, False, 0, "", [], {})
-_PICTURES = ("png", "jpg", "jpeg", "gif", "svg", "pdf")
 # What JSON a field may have: null where Transformers takes it.
 _NULL = type(None)
 _FLAG, _INTEGER, _NUMBER, _TEXT = (bool,), (int,), (int, float), (str,)
@@ -118,18 +115,11 @@ CONFIG = Fields(
         "only rotary positions read it": ("rope_parameters", "rope_scaling", "rope_theta"),
     },
     refused={
-        "normalize_before": (False,),
-        "normalize_embedding": (False,),
-        "add_final_layer_norm": (False,),
-        "static_position_embeddings": (True,),
-        "is_encoder_decoder": (True,),
-        "is_decoder": (False,),
-        "add_cross_attention": (False,),
-        "tie_encoder_decoder": (False,),
-        "pruned_heads": ({},),
-        "per_layer_config": ({},),
-        "quantization_config": (),
-        "auto_map": (),
+        **dict.fromkeys(("normalize_before", "normalize_embedding", "add_final_layer_norm"), (False,)),
+        **dict.fromkeys(("is_decoder", "add_cross_attention", "tie_encoder_decoder"), (False,)),
+        **dict.fromkeys(("static_position_embeddings", "is_encoder_decoder"), (True,)),
+        **dict.fromkeys(("pruned_heads", "per_layer_config"), ({},)),
+        **dict.fromkeys(("quantization_config", "auto_map"), ()),
         "prefix": ("",),
     },
 )
@@ -165,32 +155,17 @@ GENERATION = Fields(
         "it names what wrote the file": ("transformers_version", "_from_model_config", "_commit_hash"),
     },
     refused={
-        "do_sample": (False,),
-        "max_time": (),
-        "stop_strings": (),
-        "repetition_penalty": (1,),
-        "encoder_repetition_penalty": (1,),
-        "encoder_no_repeat_ngram_size": (0,),
-        "forced_bos_token_id": (),
-        "force_bos_token_to_be_generated": (False,),
-        "exponential_decay_length_penalty": (),
+        **dict.fromkeys(("do_sample", "force_bos_token_to_be_generated", "token_healing"), (False,)),
+        **dict.fromkeys(("use_mtp", "is_assistant"), (False,)),
+        **dict.fromkeys(("repetition_penalty", "encoder_repetition_penalty"), (1,)),
+        **dict.fromkeys(("guidance_scale", "num_beam_groups"), (1,)),
+        **dict.fromkeys(("encoder_no_repeat_ngram_size", "diversity_penalty", "penalty_alpha"), (0,)),
+        **dict.fromkeys(("max_time", "stop_strings", "forced_bos_token_id", "exponential_decay_length_penalty"), ()),
+        **dict.fromkeys(("sequence_bias", "watermarking_config", "constraints", "force_words_ids"), ()),
+        **dict.fromkeys(("dola_layers", "prompt_lookup_num_tokens", "assistant_early_exit"), ()),
         "begin_suppress_tokens": ([],),
-        "sequence_bias": (),
-        "token_healing": (False,),
-        "guidance_scale": (1,),
-        "watermarking_config": (),
-        "num_beam_groups": (1,),
-        "diversity_penalty": (0,),
-        "constraints": (),
-        "force_words_ids": (),
-        "penalty_alpha": (0,),
-        "dola_layers": (),
-        "use_mtp": (False,),
-        "prompt_lookup_num_tokens": (),
-        "assistant_early_exit": (),
         # Transformers finds other translations with it.
         "prefill_chunk_size": (),
-        "is_assistant": (False,),
     },
 )
 TOKENIZER = Fields(
@@ -230,46 +205,19 @@ TOKENIZER = Fields(
         "auto_map": (),
     },
 )
-# Patterns of the files in a checkpoint's folder, and why they need not be read.
-READ_FILES = (
-    *("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json"),
-    *("added_tokens.json", "tokenizer.json", "vocab.json", "target_vocab.json", "source.spm", "target.spm"),
-    *("model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"),
-    *("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*-of-*.bin"),
-)
-HARMLESS_FILES = {
-    "text and pictures for people": (
-        *("README*", "LICENSE*", "NOTICE*", "CITATION*", "*.md", "*.txt", "*.rst", "*.html", "*.yml", "*.yaml"),
-        *(f"*.{suffix}" for suffix in _PICTURES),
-    ),
-    "files of Git, of a hub or of an operating system": (".*", "__pycache__", "Thumbs.db"),
-    "the same weights for other programs": (
-        *("tf_model.h5", "tf_model-*.h5", "tf_model.h5.index.json", "flax_model*.msgpack*", "rust_model.ot"),
-        *("onnx", "*.onnx", "*.onnx_data", "ort_config.json", "openvino*", "coreml", "*.mlmodel", "*.mlpackage"),
-        *("model.fp16.safetensors", "model.fp32.safetensors", "pytorch_model.fp16.bin", "*.gguf", "*.npz"),
-        *("model.bin", "shared_vocabulary.json", "source_vocabulary.json", "target_vocabulary.json", "*.zip"),
-    ),
-    "the state and the records of a training": (
-        *("training_args.bin", "trainer_state.json", "optimizer.pt", "scheduler.pt", "scaler.pt", "rng_state*.pth"),
-        *("all_results.json", "*_results.json", "metrics.json", "metadata.json", "run*", "logs", "checkpoint-*"),
-        *("events.out.tfevents.*", "*.log", "*.csv", "*.tsv", "*.jsonl"),
-    ),
-    "code, which is never run": ("*.py", "*.ipynb", "*.sh", "custom_generate"),
-    "templates of chats": ("chat_template*", "additional_chat_templates"),
-}
 # An adapter's weights are added to those of the model: Transformers does that by itself.
 REFUSED_FILES = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin")
 
 
 def check_fields(preset: str, found: Sequence[tuple[str, Fields, Mapping[str, Any]]]) -> None:
-    """Check all fields of a checkpoint and the files of its folder; say in one message what is unknown.
+    """Check all fields of a checkpoint; say in one message which are unknown.
 
     Args:
         preset: the checkpoint.
         found: the name of each file, what becomes of its fields, and the fields.
 
     Raises:
-        UserError: names a field or a file that is refused.
+        UserError: names a field that is refused, or the file of an adapter.
     """
     for name in REFUSED_FILES:
         if has_file(preset, name):
@@ -278,17 +226,10 @@ def check_fields(preset: str, found: Sequence[tuple[str, Fields, Mapping[str, An
                 "the result."
             )
     unknown = [f"{name} in {file}" for file, fields, values in found for name in fields.check(file, values, preset)]
-    if os.path.isdir(preset):
-        unknown += sorted(name for name in os.listdir(preset) if not _is_known(name))
     if unknown:
         _LOG.warning(
-            "%s has what this version does not know and does not read: %s. If Transformers reads it, translations may "
-            "differ from theirs.",
+            "%s has fields that this version does not know and does not read: %s. If Transformers reads one, "
+            "translations may differ from theirs.",
             shown(preset),
             ", ".join(map(shown, unknown)),
         )
-
-
-def _is_known(name):
-    patterns = [*READ_FILES, *(pattern for of_reason in HARMLESS_FILES.values() for pattern in of_reason)]
-    return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)

@@ -40,15 +40,13 @@ _LONGEST = 512
 def export_to_transformers(translator: Any, folder: PathLike) -> None:
     """Write a translator as a model of Transformers, which CTranslate2 converts too.
 
-    Use it for a standard Transformer: multi-head attention in every place, a softmax
-    over the vocabulary. With normalisation after the sublayers it becomes a
-    `MarianMTModel`, with normalisation before them a
+    Use it for a standard Transformer: multi-head attention in every place, a softmax over the vocabulary. With
+    normalisation after the sublayers it becomes a `MarianMTModel`, with normalisation before them a
     `PegasusForConditionalGeneration`; the tokenizer is a `MarianTokenizer` either way.
 
-    A Marian model begins a translation with an embedding of zeros. What our start
-    token has instead is added to the first position of the decoder, whose table is
-    therefore part of the checkpoint; Transformers' own `save_pretrained` leaves the
-    table out, so keep what is written here.
+    A Marian model begins a translation with an embedding of zeros. What our start token has instead is added to the
+    first position of the decoder, whose table is therefore part of the checkpoint; Transformers' own `save_pretrained`
+    leaves the table out, so keep what is written here.
 
     Args:
         translator: a `TransformerTranslator` with its preprocessor.

@@ -19,9 +19,8 @@ _VOCABULARY = "vocabulary.json"
 class MarianTokenizer(TransformerTokenizer):
     """A tokenizer whose ids come from a vocabulary beside the SentencePiece model, as those of OPUS-MT do.
 
-    `Translator.from_preset` creates it for the presets of Marian models. Both sides
-    of such a model have a SentencePiece model of their own and, as a rule, one
-    vocabulary in common. A translation begins with `<pad>`.
+    `Translator.from_preset` creates it for the presets of Marian models. Both sides of such a model have a
+    SentencePiece model of their own and, as a rule, one vocabulary in common. A translation begins with `<pad>`.
 
     Args:
         proto: path or bytes of a SentencePiece model.

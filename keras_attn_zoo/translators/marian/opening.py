@@ -8,9 +8,9 @@ from keras_attn_zoo.bodies.transformer_backbone import TransformerBackbone
 from keras_attn_zoo.data.checked_text import check_characters
 from keras_attn_zoo.data.marian_pieces import END, PAD, UNKNOWN
 from keras_attn_zoo.data.subwords import LARGEST_MODEL
-from keras_attn_zoo.presets.converters import opens
 from keras_attn_zoo.presets.loading_without_drawing import without_drawing
 from keras_attn_zoo.presets.preset_reading import has_file, preset_json
+from keras_attn_zoo.presets.saving import CONVERTERS
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import read_bytes, shown
 from keras_attn_zoo.translators.marian.added_tokens import add_to, read_added_tokens, tokenizer_settings
@@ -33,13 +33,11 @@ _SAME = {
 _LARGEST_SIZE = 2**20
 
 
-@opens("marian")
 def open_marian(cls: Any, preset: str, config: dict[str, Any], load_weights: bool = True, **kwargs: Any) -> Any:
     """Open a Marian model as a translator, or as the part of one that `cls` says; see `PresetFiles.from_preset`.
 
     Raises:
-        UserError: it computes what our body does not; its files do not fit together; `cls` is no part of a
-            Transformer.
+        UserError: it computes what our body does not; its files do not fit together; `cls` is no part of a Transformer.
     """
     generation = Generation(preset, config)
     tokenizer_files = zip(("tokenizer_config.json", "special_tokens_map.json"), tokenizer_settings(preset), strict=True)
@@ -65,6 +63,9 @@ def open_marian(cls: Any, preset: str, config: dict[str, Any], load_weights: boo
             translator.sampler = generation.sampler(translator.preprocessor.decoder_sequence_length)
         return translator
     raise UserError(f"{shown(preset)} is a Transformer: open it as a Translator, not as a {cls.__name__}.")
+
+
+CONVERTERS["marian"] = open_marian
 
 
 def backbone_arguments(config: dict[str, Any], generation: Generation, preset: str) -> dict[str, Any]:
