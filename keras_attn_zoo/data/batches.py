@@ -246,8 +246,8 @@ def evaluation_batches(
     """Create batches for a single pass in a fixed order, as validation and scoring need them.
 
     Args:
-        corpus: an `EncodedCorpus`. bounds, tokens_per_batch, sentences_per_batch, bucket_count, start, ends: as in
-            `TranslationBatches`.
+        corpus: an `EncodedCorpus`.
+        bounds, tokens_per_batch, sentences_per_batch, bucket_count, start, ends: as in `TranslationBatches`.
 
     Returns:
         `TranslationBatches`; `sentences(i)` tells which row is which sentence.
