@@ -157,7 +157,7 @@ def functional(**kwargs):
 
 @keras.saving.register_keras_serializable(package="stranger")
 class Subclassed(keras.Model):
-    """The same with the layers as attributes, one for each base class: what Keras does with attributes is one for all."""
+    """The same with the layers as attributes, one for each base class: Keras does the same with all attributes."""
 
     def __init__(self, layer_options=None, show=False, **kwargs):
         super().__init__(**kwargs)
