@@ -92,7 +92,7 @@ def test_a_stopped_run_goes_on_with_the_samples_of_an_uninterrupted_one(tmp_path
 @pytest.mark.parametrize(
     ("body", "arguments"),
     [
-        *((tiny.backbone, arguments) for arguments in FORMS.values()),
+        *((tiny.backbone, arguments) for arguments in REMEMBERED.values()),
         (tiny.transformer, {"output": "latent", "max_jump": 3, "attention_layer": "all"}),
         (tiny.transformer, {**TOP_K, "attention_layer": "all"}),
         (tiny.transformer, {"output": "latent", "marginalization": "max", "tie_embeddings": "target"}),
