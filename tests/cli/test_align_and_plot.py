@@ -216,7 +216,6 @@ def test_matrices_and_self_attention(attn_zoo, refused, transformers, tmp_path):
     sentence = tiny.sentences("source")[0]
     for number, arguments in enumerate(
         [
-            ("matrices", gaussian),
             ("matrices", gaussian, "--size", 5, "--heads", 0),
             ("attention", plain, sentence, "--place", "encoder", "--layer", 2),
             ("attention", plain, sentence, "--place", "decoder", "--beside", gaussian),
