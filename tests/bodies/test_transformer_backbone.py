@@ -10,7 +10,6 @@ from keras_attn_zoo.bodies import TransformerBackbone
 from keras_attn_zoo.bodies.backbone import OPTIONAL_INPUTS
 from keras_attn_zoo.kernels import scan
 from keras_attn_zoo.layers import (
-    ATTENTIONS,
     AverageAttention,
     BahdanauAttention,
     GaussianAttention,
@@ -81,10 +80,6 @@ every_config = pytest.mark.parametrize(
     "name",
     [name if name in ON_EVERY_BACKEND else pytest.param(name, marks=pytest.mark.one_backend) for name in CONFIGS],
 )
-EVERY_MECHANISM = [
-    (place, name) for place in ("decoder", "cross") for name in ATTENTIONS if place in ATTENTIONS[name].places
-]
-
 
 build = functools.partial(tiny.transformer, max_length=SIZES["max_length"])
 
@@ -167,25 +162,6 @@ def test_steps_equal_numpy(name):
             found, wanted = step["scores"][i], reference.of_layer(cross_scores)[:, position]
             np.testing.assert_allclose(found[:, : len(source)], wanted, **TOLERANCE)
             assert not found[:, len(source) :].any()
-
-
-@pytest.mark.long
-@pytest.mark.one_backend
-@pytest.mark.parametrize(("place", "name"), EVERY_MECHANISM)
-def test_search_by_steps_equals_recomputation(place, name):
-    """For every mechanism, on a padded batch of unequal lengths: the call knows no cache."""
-    backbone = build(seed=2, **{f"{place}_attention": name})
-    x, _, _ = tiny.batch(seed=1, rows=4)
-    x = {key: value for key, value in x.items() if key != "decoder_padding_mask"}
-
-    def run(x):
-        return forward(backbone, x), steps_of(backbone, x, 6)
-
-    outputs, steps = tiny.compiled(backbone, run)(x)
-    logits = np.stack([step["logits"] for step in steps], axis=1)
-    scores = np.stack([step["scores"] for step in steps], axis=2)
-    np.testing.assert_allclose(logits, outputs["logits"], rtol=0, atol=5e-6)
-    np.testing.assert_allclose(scores, outputs["attention_scores"], rtol=0, atol=5e-6)
 
 
 @pytest.mark.one_backend

@@ -203,7 +203,7 @@ def test_memory_is_kept_for_known_backends():
         ),
     ],
 )
-def test_keras_is_imported_without_what_no_command_needs_of_it(package):
+def test_keras_is_imported_where_it_is_used_and_without_what_no_command_needs_of_it(package):
     """Whichever package imports it first. Nothing else may miss it: all can be imported afterwards."""
     needless = {
         *("IPython", "matplotlib", "rouge_score", "kagglehub", "PIL"),
@@ -212,19 +212,25 @@ def test_keras_is_imported_without_what_no_command_needs_of_it(package):
         "torch._dynamo",
     }
     script = (
-        "import importlib, importlib.util, sys; from keras_attn_zoo.support.backends import choose_backend\n"
+        "import importlib, importlib.util, sys, keras_attn_zoo as kaz, keras_attn_zoo.cli as cli\n"
         "backend, package, *needless = sys.argv[1:]\n"
+        "assert 'Translator' in dir(kaz) and cli.build_parser().format_help()\n"
+        "print({'keras', 'tensorflow', 'jax', 'torch', 'matplotlib', 'sacrebleu'} & set(sys.modules))\n"
+        "from keras_attn_zoo.support.backends import choose_backend\n"
         "choose_backend(backend)\n"
+        "if package == 'layers':\n"
+        "    assert kaz.layers.__name__ == 'keras_attn_zoo.layers'\n"
+        "    assert not {'keras_hub', 'sentencepiece'} & set(sys.modules)\n"
         "importlib.import_module(f'keras_attn_zoo.{package}')\n"
         "print([name for name in needless if sys.modules.get(name)])\n"
         "import matplotlib, torch._dynamo\n"
         "print(hasattr(torch._dynamo, 'optimize'))"
     )
     command = [sys.executable, "-c", script, keras.config.backend(), package, *needless]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\nTrue\n"
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "set()\n[]\nTrue\n"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_preset_of_kaggle_is_found_by_a_command():
     """KerasHub is imported without the package, unless an argument names such a preset."""
     pytest.importorskip("kagglehub")

@@ -39,6 +39,7 @@ def steps_of(layer, x, memory, state):
     return ops.stack(contexts, axis=1)
 
 
+@pytest.mark.slow_compiled
 def test_steps_equal_the_call_and_keep_the_smaller_cache():
     """Of all kinds of positions with groups, norms and a window, as self-attention and as cross-attention."""
     layers = [layer_of(positions=one, query_key_norm=True, sliding_window=3) for one in (None, *POSITIONS)]

@@ -208,7 +208,7 @@ def test_kaggle_without_network_or_account(saved, monkeypatch, capsys):
         assert told in capsys.readouterr().err
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_process_that_has_used_nothing_of_the_hub(saved):
     with socket.create_server(("127.0.0.1", 0)) as server:
         host = f"127.0.0.1:{server.getsockname()[1]}"

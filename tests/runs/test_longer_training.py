@@ -43,7 +43,7 @@ def at_once(tmp_path_factory, corpus):
 @pytest.mark.parametrize(
     "short",
     [
-        {"epochs": 1.0},
+        pytest.param({"epochs": 1.0}, marks=pytest.mark.slow),
         pytest.param({"budget": "8steps"}, marks=[pytest.mark.every_backend, pytest.mark.slow_compiled]),
         pytest.param({"budget": "6steps"}, marks=pytest.mark.slow),
         {"budget": "2steps", "average": None},

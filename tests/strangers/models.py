@@ -19,6 +19,7 @@ from keras_attn_zoo.layers import (
 )
 from keras_attn_zoo.layers.registry import argument_names
 from tests.layers.calls import BACKEND
+from tests.layers.cases import ONE_OF_EACH_BASE
 from tests.layers.references import ATTENTIONS
 
 # The source is longer than one side of the window of energy accumulation: else its keys have no bias to learn.
@@ -52,6 +53,7 @@ class Stranger:
 
 
 STRANGERS = [Stranger(name, place) for name, entry in ATTENTIONS.items() for place in entry.places]
+OF_BASES = [Stranger(case.name, case.place) for case in ONE_OF_EACH_BASE]
 UNREGISTERED = ("shared_matrices", "latent_exact", "latent_top_k")
 
 
@@ -84,14 +86,15 @@ class PadWith(layers.Layer):
 class Parts:
     """Layers and neighbours of one model, and how they are called: on tensors, or symbolically."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, strangers=STRANGERS, **kwargs):
+        self.strangers = strangers
         self.source_embedding = layers.Embedding(VOCABULARY, WIDTH, mask_zero=True, name="source_embedding")
         self.target_embedding = layers.Embedding(VOCABULARY, WIDTH, mask_zero=True, name="target_embedding")
         self.encoder = layers.Bidirectional(layers.LSTM(WIDTH // 2, return_sequences=True), name="encoder")
         self.decoder = layers.LayerNormalization(name="decoder")
         self.source_padding, self.target_padding = PadWith(name="source_padding"), PadWith(name="target_padding")
-        self.attentions = {str(stranger): stranger.layer(**kwargs) for stranger in STRANGERS}
-        self.consumers = [_consumer(index, str(stranger)) for index, stranger in enumerate(STRANGERS)]
+        self.attentions = {str(stranger): stranger.layer(**kwargs) for stranger in strangers}
+        self.consumers = [_consumer(index, str(stranger)) for index, stranger in enumerate(strangers)]
         self.initial_attention = InitialAttention(HEADS, LONGEST, name="initial_attention")
         self.transition = RecurrentTransition(name="transition")
         self.shared_matrices = RecurrentAttention(HEADS, WIDTH // HEADS, name="shared_matrices", **kwargs)
@@ -107,7 +110,7 @@ class Parts:
         value = self.source_padding(self.encoder(self.source_embedding(source)), filler)
         query = self.target_padding(self.decoder(self.target_embedding(target)), filler)
         shown, pooled = {}, []
-        for index, (stranger, consumer) in enumerate(zip(STRANGERS, self.consumers, strict=True)):
+        for index, (stranger, consumer) in enumerate(zip(self.strangers, self.consumers, strict=True)):
             x = value if stranger.place == "encoder" else query
             inputs = (query, value) if stranger.cross else (x,) if index % 2 else (x, x)
             layer = self.attentions[str(stranger)]
@@ -154,14 +157,14 @@ def functional(**kwargs):
 
 @keras.saving.register_keras_serializable(package="stranger")
 class Subclassed(keras.Model):
-    """The same with the layers as attributes."""
+    """The same with the layers as attributes, one for each base class: Keras does the same with all attributes."""
 
     def __init__(self, layer_options=None, show=False, **kwargs):
         super().__init__(**kwargs)
         self.layer_options, self.show = layer_options or {}, show
         # Loaded where another policy reigns, the neighbours are of the precision that was saved.
         with precision(self.dtype_policy.name):
-            parts = Parts(**self.layer_options)
+            parts = Parts(OF_BASES, **self.layer_options)
         # Keras follows attributes of a model, not those of a plain object.
         self.parts_of_model = vars(parts)
         self._parts = parts.__call__

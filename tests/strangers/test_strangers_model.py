@@ -29,7 +29,6 @@ from tests.weights import fill_weights
 # Relative to the largest number. Shorter sentences are other programs, which may add in another order.
 TOLERANCE = {"float32": 5e-6, "mixed_bfloat16": 3e-2, "layers_in_bfloat16": 3e-2}
 ON_PADDING = (50.0, np.nan, np.inf)
-NOT_IN_ITSELF = "a row of layers hands on one tensor, and cross-attention takes two"
 
 pytestmark = [pytest.mark.long, pytest.mark.slow_compiled]
 

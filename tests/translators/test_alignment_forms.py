@@ -19,6 +19,7 @@ from tests.translators.test_translator import END, START, TOLERANCE, reference_o
 
 TEXTS, TARGETS = tiny.sentences("source")[:5], tiny.sentences("target")[:5]
 LATENT = {"readout": "state", "output": "latent"}
+TOP_K = {"output": "latent", "marginalization": "top_k", "top_k": 3}
 POSTERIOR = {
     **LATENT,
     "cross_attention": "luong_general",
@@ -91,8 +92,9 @@ def test_a_stopped_run_goes_on_with_the_samples_of_an_uninterrupted_one(tmp_path
 @pytest.mark.parametrize(
     ("body", "arguments"),
     [
-        *((tiny.backbone, arguments) for arguments in FORMS.values()),
+        *((tiny.backbone, arguments) for arguments in REMEMBERED.values()),
         (tiny.transformer, {"output": "latent", "max_jump": 3, "attention_layer": "all"}),
+        (tiny.transformer, {**TOP_K, "attention_layer": "all"}),
         (tiny.transformer, {"output": "latent", "marginalization": "max", "tie_embeddings": "target"}),
     ],
 )
@@ -106,6 +108,7 @@ def test_presets_and_precision(body, arguments, tmp_path):
     for [one], [other] in zip(found, again.translate(TEXTS, attention=True), strict=True):
         assert (one.text, one.attention.shape) == (other.text, other.attention.shape)
         np.testing.assert_allclose(one.attention.sum(-1), 1, atol=1e-5)
+        assert len(one.attention) == task.backbone.attention_heads
     scored = [one.log_prob for one in task.score(TEXTS, TARGETS)]
     assert np.isfinite(scored).all()
 

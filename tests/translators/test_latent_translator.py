@@ -6,7 +6,6 @@ import pytest
 
 from keras_attn_zoo.decoding import BeamSearch
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.translators import Translator
 from tests import tiny
 from tests.bodies.reference import log_softmax
 from tests.translators.test_translator import END, START, TOLERANCE, reference_of, source_ids
@@ -96,23 +95,6 @@ def test_evaluation_counts_the_mixture(task):
     logs = task.fit(texts, batch_size=5, verbose=0).history
     assert logs["loss"] == pytest.approx([np.mean(nll)], rel=1e-5)
     assert logs["accuracy"] == pytest.approx([np.mean(right)])
-
-
-@pytest.mark.one_backend
-@pytest.mark.long
-def test_a_transformer_of_all_layers_keeps_its_preset(tmp_path):
-    body = tiny.transformer(output="latent", attention_layer="all", marginalization="top_k", top_k=3)
-    task = Translator(body, tiny.preprocessor())
-    task.compile(sampler=BeamSearch(2))
-    found = task.translate(TEXTS, attention=True)
-    task.save_to_preset(str(tmp_path / "preset"))
-    again = Translator.from_preset(str(tmp_path / "preset"))
-    assert again.backbone.get_config() == body.get_config()
-    again.compile(sampler=BeamSearch(2))
-    for [one], [other] in zip(found, again.translate(TEXTS, attention=True), strict=True):
-        assert one.text == other.text
-        np.testing.assert_allclose(one.attention, other.attention, atol=1e-6)
-        assert len(one.attention) == sum(body.cross_attention_heads)
 
 
 @pytest.mark.one_backend

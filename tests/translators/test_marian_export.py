@@ -111,23 +111,23 @@ def test_transformers_suppresses_the_same_tokens(tmp_path):
     assert not {piece for tokens in ours for piece in tokens} & set(common)
 
 
-@pytest.mark.parametrize("beams", [1, 3])
-def test_ctranslate2_finds_the_same_translations(exported, tmp_path, beams):
+def test_ctranslate2_finds_the_same_translations(exported, tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2")
     translator, folder, _, tokenizer = exported
     converter = ctranslate2.converters.TransformersConverter(str(folder))
     converter.convert(str(tmp_path / "converted"))
     converted = ctranslate2.Translator(str(tmp_path / "converted"), intra_threads=1)
-    translator.compile(sampler=BeamSearch(beams))
-    ours = [one for [one] in translator.translate(TEXTS, max_length=LENGTH)]
     sources = [tokenizer.convert_ids_to_tokens(ids) for ids in tokenizer(TEXTS)["input_ids"]]
-    found = converted.translate_batch(sources, beam_size=beams, length_penalty=0, max_decoding_length=LENGTH - 1)
-    theirs = [one.hypotheses[0] for one in found]
-    assert [[token for token in one.tokens if token != "</s>"] for one in ours] == theirs
-    scores = converted.score_batch(sources, theirs)
-    # It scores the end even where a translation was cut.
-    sums = [sum(score.log_probs[: len(one.tokens)]) for one, score in zip(ours, scores, strict=True)]
-    np.testing.assert_allclose([one.log_prob for one in ours], sums, atol=1e-4)
+    for beams in (1, 3):
+        translator.compile(sampler=BeamSearch(beams))
+        ours = [one for [one] in translator.translate(TEXTS, max_length=LENGTH)]
+        found = converted.translate_batch(sources, beam_size=beams, length_penalty=0, max_decoding_length=LENGTH - 1)
+        theirs = [one.hypotheses[0] for one in found]
+        assert [[token for token in one.tokens if token != "</s>"] for one in ours] == theirs
+        scores = converted.score_batch(sources, theirs)
+        # It scores the end even where a translation was cut.
+        sums = [sum(score.log_probs[: len(one.tokens)]) for one, score in zip(ours, scores, strict=True)]
+        np.testing.assert_allclose([one.log_prob for one in ours], sums, atol=1e-4)
 
 
 def int8_transformer(**options):
