@@ -138,7 +138,7 @@ def damaged(folder, site_folder, name, change):
         ("models/rnn/model.weights.h5", lambda x: x + b"more", "model.weights.h5 is damaged: it has more than "),
         ("models/rnn/step.onnx.deflated", lambda x: x[:-1] + b"?", "step.onnx.deflated is damaged: its checksum"),
         ("models/rnn/source.spm", None, "models/rnn/source.spm cannot be loaded: the server says 404."),
-        ("libraries/onnxruntime.mjs", lambda x: x[: len(x) // 2], "libraries/onnxruntime.mjs is damaged: it has "),
+        ("libraries/onnxruntime.js", lambda x: x[: len(x) // 2], "libraries/onnxruntime.js is damaged: it has "),
         ("live.js", None, "live.js cannot be loaded: the server says 404."),
     ],
 )

@@ -1,5 +1,6 @@
 // The worker: it loads models and translates, so that the page stays responsive, and says nothing to anyone else.
 
+const PROGRAMS = ["encoder", "step", "follow", "attention"];
 const models = new Map();
 let base = null;
 let libraries = null;
@@ -7,7 +8,7 @@ let stopped = false;
 
 class Stopped extends Error {}
 
-// Fetch a file as it was published; "report" gets the bytes so far.
+// Fetch a file as it was published, and inflate it; "report" gets the bytes so far.
 async function fetchFile({ path, size, sha256 }, report = () => {}) {
   let answer;
   try {
@@ -39,7 +40,7 @@ async function fetchFile({ path, size, sha256 }, report = () => {}) {
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
     if ([...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("") !== sha256) throw damaged("its checksum is another one");
   }
-  return bytes;
+  return path.endsWith(".deflated") ? inflate(bytes) : bytes;
 }
 
 // onnxruntime and SentencePiece. The latter is written for Node, whose `require` gives it the file of a model.
@@ -47,7 +48,7 @@ async function loadLibraries({ onnxruntime, wasm, sentencepiece }) {
   // What is run is checked before; the browser has it then.
   for (const script of [onnxruntime, sentencepiece]) await fetchFile(script);
   const ort = await import(new URL(onnxruntime.path, base).href);
-  ort.env.wasm.wasmBinary = await inflate(await fetchFile(wasm, (bytes) => postMessage({ loading: "onnxruntime", bytes, size: wasm.size })));
+  ort.env.wasm.wasmBinary = await fetchFile(wasm, (bytes) => postMessage({ loading: "onnxruntime", bytes, size: wasm.size }));
   ort.env.wasm.numThreads = globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
   ort.env.logLevel = "error";
   let model = null;
@@ -58,13 +59,13 @@ async function loadLibraries({ onnxruntime, wasm, sentencepiece }) {
   globalThis.document = { currentScript: { src: base } };
   importScripts(new URL(sentencepiece.path, base).href);
   const { SentencePieceProcessor } = globalThis.exports;
-  const subwords = async (bytes, truecaser) => {
-    const processor = new SentencePieceProcessor();
+  const processor = async (bytes) => {
+    const one = new SentencePieceProcessor();
     model = bytes;
-    await processor.load("");
-    return new LiveSubwords(processor, bytes, truecaser);
+    await one.load("");
+    return one;
   };
-  return { ort, subwords };
+  return { ort, processor };
 }
 
 async function loadModel({ name, files }) {
@@ -75,21 +76,25 @@ async function loadModel({ name, files }) {
     found[part] = await fetchFile(file, (bytes) => postMessage({ loading: name, bytes: before + bytes, size: total }));
     before += file.size;
   }
-  const programs = ["encoder", "step", "follow", "attention"].filter((part) => part in found);
-  for (const part of ["description", ...programs]) found[part] = await inflate(found[part]);
   const text = (bytes) => new TextDecoder().decode(bytes);
   const description = JSON.parse(text(found.description));
   // To prepare what runs once for a sentence takes longer than it saves.
   const often = ["step", ...(description.follow.by === "token" ? ["follow"] : [])];
   const externalData = [{ path: description.weights, data: found.weights }];
   const sessions = {};
-  for (const part of programs) {
+  for (const part of PROGRAMS.filter((one) => one in found)) {
     const graphOptimizationLevel = often.includes(part) ? "all" : "disabled";
     sessions[part] = await libraries.ort.InferenceSession.create(found[part], { executionProviders: ["wasm"], externalData, graphOptimizationLevel });
   }
-  // Both sides may have the same one.
-  const side = (one) => libraries.subwords(found[one] ?? found.source, found[`${one}_truecaser`] ? new Truecaser(text(found[`${one}_truecaser`])) : null);
-  return new LiveModel(name, description, sessions, await side("source"), await side("target"), libraries.ort);
+  const subwords = async (side) => {
+    const known = description.tokenizers[side];
+    // Both sides may have the same one.
+    const [model, truecaser, vocabulary] = ["model", "truecaser", "vocabulary"].map((kind) => kind in known && (found[`${side}_${kind}`] ?? found[`source_${kind}`]));
+    const processor = await libraries.processor(model);
+    if (vocabulary) return new LiveMarianPieces(processor, readPieces(model), JSON.parse(text(vocabulary)), known);
+    return new LiveSubwords(processor, readPieces(model), truecaser ? new Truecaser(text(truecaser)) : null);
+  };
+  return new LiveModel(name, description, sessions, await subwords("source"), await subwords("target"), libraries.ort);
 }
 
 // Let messages in, among them one that stops.
