@@ -14,7 +14,7 @@ from keras_attn_zoo.presets.weight_storage import holds_int8
 from keras_attn_zoo.support.checksums import sha256
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, read_json, shown, write_json, write_text
-from keras_attn_zoo.translators.onnx_export import check_onnx_export, export_to_onnx
+from keras_attn_zoo.translators.onnx_export import check_onnx_export, export_to_onnx, exported_search
 from keras_attn_zoo.translators.onnx_following import ATTENTION, FOLLOW, write_following
 from keras_attn_zoo.translators.onnx_graphs import SearchPrograms
 from keras_attn_zoo.translators.translator import Translator
@@ -55,12 +55,19 @@ def write_live_folder(models: Mapping[str, LiveModel], folder: PathLike) -> None
         folder: where to write; there must not be anything yet.
 
     Raises:
-        UserError: see `export_to_onnx`; no network for the libraries, see `write_libraries`.
+        UserError: see `export_to_onnx`; a search with a pool of finished hypotheses; no network for the libraries, see
+            `write_libraries`.
 
     Example:
         >>> write_live_folder({"bahdanau": LiveModel(translator, preset)}, "live")  # doctest: +SKIP
     """
     check_onnx_export(folder)
+    for name, model in models.items():
+        if "pooled" in exported_search(model.translator):
+            raise UserError(
+                f"{shown(name)} is searched with a pool of finished hypotheses, which records no steps to show: "
+                "compile it with a BeamSearch."
+            )
     with atomic_path(folder) as aside:
         aside.mkdir()
         write_libraries(aside / _LIBRARIES)
