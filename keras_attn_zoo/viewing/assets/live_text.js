@@ -125,7 +125,7 @@ class LiveMarianPieces extends LiveSubwords {
     const escaped = (text) => [...text].map((one) => `\\u{${one.codePointAt(0).toString(16)}}`).join("");
     this.pattern = added.length ? new RegExp(`(${longestFirst.map(escaped).join("|")})`, "u") : null;
     this.cleanUp = cleanUp;
-    this.skipped = new Set([UNKNOWN, END, "<pad>", ...added.filter(({ skipped }) => skipped).map(({ content }) => content)]);
+    this.skipped = new Set([UNKNOWN, ...MARKS, ...added.filter(({ skipped }) => skipped).map(({ content }) => content)]);
     // Unknown characters come as they stand: those of "</s>" are no end.
     this.ids = new Map(all.map((piece, id) => [piece, id]).filter(([piece]) => piece !== END && piece !== "<pad>"));
   }
@@ -161,7 +161,8 @@ class LiveMarianPieces extends LiveSubwords {
     const pieces = this.pieces(ids).filter((piece) => !this.skipped.has(piece));
     // SentencePiece leaves out the space in front of a first piece of its own.
     if (this.own.has(pieces[0])) pieces[0] = pieces[0].replace(/^▁/, "");
-    let text = pieces.join("").replaceAll("▁", " ");
+    const bytes = this.own.has("<0x00>") ? /(?:<0x[0-9A-F]{2}>)+/g : /(?!)/;
+    let text = pieces.join("").replace(bytes, (run) => this.processor.decodeIds(run.match(/<.*?>/g).map((piece) => this.own.get(piece)))).replaceAll("▁", " ");
     for (const [spaced, cleaned] of this.cleanUp ? CLEANED : []) text = text.replaceAll(spaced, cleaned);
     return text.split(SPACES).filter(Boolean).join(" ");
   }
