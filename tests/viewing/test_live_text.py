@@ -96,7 +96,8 @@ def load(page, library, model, made):
         "Object.defineProperty(document, 'currentScript', {configurable: true, value: {src: 'http://localhost/'}}); "
         f"(async () => {{ globalThis.exports = {{}}; globalThis.require = () => ({{ readFileSync: () => bytes }});"
         f" {library}; const bytes = Uint8Array.from({list(model)});"
-        f" const processor = new exports.SentencePieceProcessor(); await processor.load(''); globalThis.ours = {made}; }})()"
+        f" const processor = new exports.SentencePieceProcessor(); await processor.load('');"
+        f" globalThis.ours = {made}; }})()"
     )
 
 
