@@ -114,6 +114,26 @@ def opened(browser, folder, headers=None, **screen):
         yield address
 
 
+@contextlib.contextmanager
+def begun_by(browser, script):
+    """While the context lasts, every page begins with a script."""
+    number = browser.send("Page.addScriptToEvaluateOnNewDocument", source=script)["identifier"]
+    try:
+        yield
+    finally:
+        browser.send("Page.removeScriptToEvaluateOnNewDocument", identifier=number)
+
+
+def renderers(browser):
+    """What Linux tells of the processes of pages."""
+    session, browser._session = browser._session, None
+    try:
+        processes = browser.send("SystemInfo.getProcessInfo")["processInfo"]
+    finally:
+        browser._session = session
+    return [Path("/proc", str(one["id"])) for one in processes if one["type"] == "renderer"]
+
+
 @pytest.fixture
 def page(browser, tiny_site):
     with opened(browser, tiny_site[0]):
@@ -221,13 +241,9 @@ def test_it_keeps_the_last_sentences(page):
     ],
 )
 def test_what_a_browser_lacks_is_said(browser, tiny_site, script, lack):
-    number = browser.send("Page.addScriptToEvaluateOnNewDocument", source=script)["identifier"]
-    try:
-        with opened(browser, tiny_site[0]):
-            assert browser.run("document.querySelector('[role=alert]').textContent").startswith(lack)
-            assert browser.run("[...document.querySelectorAll('.models input')].every(one => one.disabled)")
-    finally:
-        browser.send("Page.removeScriptToEvaluateOnNewDocument", identifier=number)
+    with begun_by(browser, script), opened(browser, tiny_site[0]):
+        assert browser.run("document.querySelector('[role=alert]').textContent").startswith(lack)
+        assert browser.run("[...document.querySelectorAll('.models input')].every(one => one.disabled)")
 
 
 def test_a_page_from_disk_says_that_it_needs_a_server(browser, tiny_site):
@@ -237,13 +253,15 @@ def test_a_page_from_disk_says_that_it_needs_a_server(browser, tiny_site):
 
 def test_threads_are_used_where_a_host_permits_them(browser, tiny_site):
     headers = {"Cross_Origin_Opener_Policy": "same-origin", "Cross_Origin_Embedder_Policy": "require-corp"}
-    with opened(browser, tiny_site[0], headers):
-        cores = browser.run("navigator.hardwareConcurrency")
-        said = "one thread" if cores == 1 else f"{min(4, cores)} threads"
-        assert said in browser.run("document.querySelector('.models').textContent")
+    cores = "Object.defineProperty(Navigator.prototype, 'hardwareConcurrency', {get: () => 3})"
+    with begun_by(browser, cores), opened(browser, tiny_site[0], headers):
+        assert "on 3 threads" in browser.run("document.querySelector('.models').textContent")
         assert choose(browser, "rnn") == "Ready: rnn."
         translate(browser, SENTENCES[1])
         check(browser, tiny_site[1], SENTENCES[1])
+        threads = [one.read_text() for process in renderers(browser) for one in process.glob("task/*/comm")]
+        # The worker of the page, and those of onnxruntime.
+        assert not threads or threads.count("DedicatedWorker\n") >= 3
 
 
 def test_it_stops_in_the_middle_and_goes_on(page, tiny_site):
@@ -344,13 +362,8 @@ def test_every_preset_finds_what_python_finds(browser, libraries, tmp_path, name
 
 def renderer_memory(browser):
     """Megabytes of the processes of pages."""
-    session, browser._session = browser._session, None
-    try:
-        processes = browser.send("SystemInfo.getProcessInfo")["processInfo"]
-    finally:
-        browser._session = session
-    pages = [Path("/proc", str(one["id"]), "statm") for one in processes if one["type"] == "renderer"]
-    return sum(int(path.read_text().split()[1]) for path in pages) * resource.getpagesize() / 1e6
+    pages = [int((one / "statm").read_text().split()[1]) for one in renderers(browser)]
+    return sum(pages) * resource.getpagesize() / 1e6
 
 
 @pytest.mark.slow

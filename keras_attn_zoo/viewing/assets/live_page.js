@@ -45,9 +45,9 @@ class BrowserModels {
     this.number = 0;
     const lacks = missing();
     const boxes = given.models.map((model) => this.box(model, lacks));
-    const threads = globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
+    this.threads = globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
     this.choice = make("fieldset", { class: "models" }, make("legend", {}, "Models"), ...boxes,
-      make("p", { class: "hint" }, `What you type stays in this browser, which translates by itself, on ${threads === 1 ? "one thread" : `${threads} threads`}. A model is loaded when you choose it.`));
+      make("p", { class: "hint" }, `What you type stays in this browser, which translates by itself, on ${this.threads === 1 ? "one thread" : `${this.threads} threads`}. A model is loaded when you choose it.`));
     if (lacks) this.choice.prepend(make("p", { class: "lacks", role: "alert" }, lacks));
   }
 
@@ -76,7 +76,7 @@ class BrowserModels {
   }
 
   async load(model) {
-    await this.ask({ kind: "load", model, libraries: this.given.libraries });
+    await this.ask({ kind: "load", model, libraries: this.given.libraries, threads: this.threads });
     this.loaded.add(model.name);
   }
 

@@ -44,12 +44,12 @@ async function fetchFile({ path, size, sha256 }, report = () => {}) {
 }
 
 // onnxruntime and SentencePiece. The latter is written for Node, whose `require` gives it the file of a model.
-async function loadLibraries({ onnxruntime, wasm, sentencepiece }) {
+async function loadLibraries({ onnxruntime, wasm, sentencepiece }, threads) {
   // What is run is checked before; the browser has it then.
   for (const script of [onnxruntime, sentencepiece]) await fetchFile(script);
   const ort = await import(new URL(onnxruntime.path, base).href);
   ort.env.wasm.wasmBinary = await fetchFile(wasm, (bytes) => postMessage({ loading: "onnxruntime", bytes, size: wasm.size }));
-  ort.env.wasm.numThreads = globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
+  ort.env.wasm.numThreads = threads;
   ort.env.logLevel = "error";
   let model = null;
   globalThis.exports = {};
@@ -111,9 +111,9 @@ function pause() {
 }
 
 const requests = {
-  async load({ model, libraries: given }) {
+  async load({ model, libraries: given, threads }) {
     if (!models.has(model.name)) {
-      libraries ??= await loadLibraries(given);
+      libraries ??= await loadLibraries(given, threads);
       models.set(model.name, await loadModel(model));
     }
   },
