@@ -59,11 +59,16 @@ async function loadLibraries({ onnxruntime, wasm, sentencepiece }, threads) {
   globalThis.document = { currentScript: { src: base } };
   importScripts(new URL(sentencepiece.path, base).href);
   const { SentencePieceProcessor } = globalThis.exports;
-  const processor = async (bytes) => {
-    const one = new SentencePieceProcessor();
-    model = bytes;
-    await one.load("");
-    return one;
+  // One for each model, which takes 16 MB of memory, however many translators have it.
+  const processors = new Map();
+  const processor = async (bytes, sha256) => {
+    if (!processors.has(sha256)) {
+      const one = new SentencePieceProcessor();
+      model = bytes;
+      await one.load("");
+      processors.set(sha256, one);
+    }
+    return processors.get(sha256);
   };
   return { ort, processor };
 }
@@ -89,10 +94,12 @@ async function loadModel({ name, files }) {
   const subwords = async (side) => {
     const known = description.tokenizers[side];
     // Both sides may have the same one.
-    const [model, truecaser, vocabulary] = ["model", "truecaser", "vocabulary"].map((kind) => kind in known && (found[`${side}_${kind}`] ?? found[`source_${kind}`]));
-    const processor = await libraries.processor(model);
-    if (vocabulary) return new LiveMarianPieces(processor, readPieces(model), JSON.parse(text(vocabulary)), known);
-    return new LiveSubwords(processor, readPieces(model), truecaser ? new Truecaser(text(truecaser)) : null);
+    const [model, truecaser, vocabulary] = ["model", "truecaser", "vocabulary"].map((kind) => (
+      [`${side}_${kind}`, `source_${kind}`].find((part) => kind in known && part in found)));
+    const processor = await libraries.processor(found[model], files[model].sha256);
+    const own = readPieces(found[model]);
+    if (vocabulary) return new LiveMarianPieces(processor, own, JSON.parse(text(found[vocabulary])), known);
+    return new LiveSubwords(processor, own, truecaser ? new Truecaser(text(found[truecaser])) : null);
   };
   return new LiveModel(name, description, sessions, await subwords("source"), await subwords("target"), libraries.ort);
 }
