@@ -59,7 +59,7 @@ async function loadLibraries({ onnxruntime, wasm, sentencepiece }, threads) {
   globalThis.document = { currentScript: { src: base } };
   importScripts(new URL(sentencepiece.path, base).href);
   const { SentencePieceProcessor } = globalThis.exports;
-  // One for each model, which takes 16 MB of memory, however many translators have it.
+  // One for each model, however many translators have it: each is a program with a memory of its own.
   const processors = new Map();
   const processor = async (bytes, sha256) => {
     if (!processors.has(sha256)) {
