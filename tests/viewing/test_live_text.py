@@ -17,7 +17,7 @@ from keras_attn_zoo.viewing.word_attention import group_pieces
 from tests import hard_text
 from tests.translators import marian_checkpoint
 
-pytestmark = [pytest.mark.one_backend, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.long, pytest.mark.one_backend, pytest.mark.xdist_group("browser")]
 TEXTS = [*hard_text.HYPOTHESES, *hard_text.REFERENCES, *(one for pair in hard_text.drawn(60) for one in pair)]
 BLOCKS = [
     *((0x1, 0x7E), (0xA0, 0x24F), (0x300, 0x36F), (0x370, 0x6FF), (0x900, 0xE7F), (0x1100, 0x11FF)),
