@@ -62,7 +62,7 @@ class BrowserModels {
         this.load(model).catch((error) => {
           input.checked = false;
           this.chosen = this.chosen.filter((one) => one !== model);
-          this.fault = `${error.message} `;
+          this.fault = error.message;
         }).then(() => this.say(this.ready()));
       }
     });
@@ -72,7 +72,7 @@ class BrowserModels {
   // What could not be loaded, and which of the chosen models can translate.
   ready() {
     const names = this.chosen.filter(({ name }) => this.loaded.has(name)).map(({ system }) => system.name).join(", ");
-    return `${this.fault}${names ? `Ready: ${names}.` : ""}`;
+    return [this.fault, names && `Ready: ${names}.`].filter(Boolean).join(" ");
   }
 
   async load(model) {
