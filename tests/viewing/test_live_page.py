@@ -318,7 +318,7 @@ def test_a_command_that_could_not_be_carried_out_writes_nothing(tmp_path, capsys
         assert main(["explore", *arguments]) == 2
         assert message in capsys.readouterr().err.splitlines()[-1]
     pooled = tiny.translator(sampler=PooledBeamSearch(2))
-    with pytest.raises(UserError, match="'pooled' is searched with a pool of finished hypotheses"):
+    with pytest.raises(UserError, match="pooled is searched with a pool of finished hypotheses"):
         write_live_folder({"pooled": LiveModel(pooled, tmp_path / "model")}, tmp_path / "x")
     monkeypatch.setenv(browser_libraries.VARIABLE, str(there))
     assert main(["explore", model, "--live", "--output", str(tmp_path / "x")]) == 2
