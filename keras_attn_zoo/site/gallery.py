@@ -183,7 +183,8 @@ def _card(one):
     cost = f" · {costs[0].training} a call" if costs else ""
     return (
         f"<li {attributes}>{thumbnail(next(iter(one.entries)))}\n"
-        f'<h2><a href="{one.file}">{one.title}</a></h2>\n<p>{_inline(one.paragraphs[0])}</p>\n'
+        f'<h2><a href="{one.file}">{re.sub("(?<=[a-z])(?=[A-Z])", "<wbr>", one.title)}</a></h2>\n'
+        f"<p>{_inline(one.paragraphs[0])}</p>\n"
         f'<p class="note">{one.year} · {one.family}{in_html(cost)}{_counted(one.presets)}</p></li>\n'
     )
 

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_attn_zoo.data.marian_pieces import MarianPieces
 from keras_attn_zoo.presets.onnx_weights import StoredWeights
 from keras_attn_zoo.presets.weight_storage import holds_int8
 from keras_attn_zoo.support.checksums import sha256
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, read_json, shown, write_json, write_text
-from keras_attn_zoo.translators.onnx_export import check_onnx_export, export_to_onnx
+from keras_attn_zoo.translators.onnx_export import check_onnx_export, export_to_onnx, exported_search
 from keras_attn_zoo.translators.onnx_following import ATTENTION, FOLLOW, write_following
 from keras_attn_zoo.translators.onnx_graphs import SearchPrograms
 from keras_attn_zoo.translators.translator import Translator
@@ -49,22 +48,26 @@ def write_live_folder(models: Mapping[str, LiveModel], folder: PathLike) -> None
     """Write a page on which translators, by their names, translate in the browser, with all that it needs.
 
     Any web server can hold the folder; the page loads nothing from elsewhere, and sends nothing. A model is three
-    programs of ONNX, which find their weights in the weight file of the preset, and its SentencePiece models.
+    programs of ONNX, which find their weights in the weight file of the preset, and its subwords.
 
     Args:
         models: the translators.
         folder: where to write; there must not be anything yet.
 
     Raises:
-        UserError: see `export_to_onnx`; a translator from Marian; no network for the libraries, see `write_libraries`.
+        UserError: see `export_to_onnx`; a search with a pool of finished hypotheses; no network for the libraries, see
+            `write_libraries`.
 
     Example:
         >>> write_live_folder({"bahdanau": LiveModel(translator, preset)}, "live")  # doctest: +SKIP
     """
     check_onnx_export(folder)
     for name, model in models.items():
-        if isinstance(model.translator.preprocessor.source_tokenizer.subwords, MarianPieces):
-            raise UserError(f"{shown(name)} has the subwords of a Marian model, which no browser reads: leave it out.")
+        if "pooled" in exported_search(model.translator):
+            raise UserError(
+                f"{shown(name)} is searched with a pool of finished hypotheses, which records no steps to show: "
+                "compile it with a BeamSearch."
+            )
     with atomic_path(folder) as aside:
         aside.mkdir()
         write_libraries(aside / _LIBRARIES)
@@ -143,13 +146,15 @@ def _write_model(name, model, folder, place):
     address = place if model.address is None else model.address.rstrip("/")
     records["weights"] = _record(model.preset / _WEIGHTS, f"{address}/{_WEIGHTS}")
     for side, known in description["tokenizers"].items():
-        for part, file in ((side, known["model"]), (f"{side}_truecaser", known.get("truecaser"))):
-            if file is not None:
-                records[part] = _record(own / file, f"{place}/{file}")
-    if records["source"]["sha256"] == records["target"]["sha256"]:
-        # A model of both sides.
-        (own / description["tokenizers"]["target"]["model"]).unlink()
-        del records["target"]
+        for kind in ("model", "truecaser", "vocabulary"):
+            if kind not in known:
+                continue
+            record = _record(own / known[kind], f"{place}/{known[kind]}")
+            if record["sha256"] == records.get(f"source_{kind}", {}).get("sha256"):
+                # Both sides have the same one.
+                (own / known[kind]).unlink()
+            else:
+                records[f"{side}_{kind}"] = record
     system = model.translator.description(name)
     kept = {place: system.places[place] for place in description["follow"]["places"]}
     return {"name": name, "files": records, "system": system_record(dataclasses.replace(system, places=kept))}

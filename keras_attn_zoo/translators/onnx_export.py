@@ -56,13 +56,7 @@ def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32"
     if precision not in PRECISIONS:
         raise UserError(f"unknown precision {precision!r} of an export: {choice(precision, PRECISIONS)}")
     check_onnx_export(folder)
-    check_exported(translator.preprocessor)
-    settings = settings_of(translator.sampler, translator.search_top_k)
-    if settings is None:
-        name = type(translator.sampler).__name__
-        raise UserError(f"a {name} cannot be exported: compile the translator with a beam search first.")
-    if (dtype := keras.dtype_policies.get(translator.backbone.dtype_policy).compute_dtype) != "float32":
-        raise UserError(f"the translator computes in {dtype}, and ONNX is written in float32: load it in float32.")
+    settings = exported_search(translator)
     from keras_attn_zoo.onnx.description import DESCRIPTION, ENCODER, STEP
     from keras_attn_zoo.onnx.onnx_translator import ONNXTranslator
 
@@ -91,6 +85,22 @@ def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32"
             for name in (ENCODER, STEP):
                 _quantize(aside / name)
             _seal(aside)
+
+
+def exported_search(translator: Any) -> dict[str, Any]:
+    """Return the settings of the search of a translator that can be exported.
+
+    Raises:
+        UserError: see `export_to_onnx`.
+    """
+    check_exported(translator.preprocessor)
+    settings = settings_of(translator.sampler, translator.search_top_k)
+    if settings is None:
+        name = type(translator.sampler).__name__
+        raise UserError(f"a {name} cannot be exported: compile the translator with a beam search first.")
+    if (dtype := keras.dtype_policies.get(translator.backbone.dtype_policy).compute_dtype) != "float32":
+        raise UserError(f"the translator computes in {dtype}, and ONNX is written in float32: load it in float32.")
+    return settings
 
 
 def check_onnx_export(folder: PathLike) -> None:

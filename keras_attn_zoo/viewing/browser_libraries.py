@@ -27,9 +27,9 @@ _PACKAGES: dict[str, FileRecord] = {
     _ORT: {"size": 33_106_585, "sha256": "d2228df7e4616bc3348bf504ee888f3bec43789a273f0a63f3e68d203ce3bf71"},
     _SENTENCEPIECE: {"size": 274_952, "sha256": "72b3ebe2eb6f185ed649d10ed4187a4c32c0033b5719be086b50fda1427bb9bd"},
 }
-# Of each package the files that are used, and what they are called. onnxruntime's has one program for one thread and
-# for several, without what needs a GPU.
-ONNXRUNTIME, WASM, SENTENCEPIECE = "onnxruntime.mjs", "onnxruntime.wasm", "sentencepiece.js"
+# Of each package the files that are used, and what they are called: not every server knows .mjs for a script.
+# onnxruntime's has one program for one thread and for several, without what needs a GPU.
+ONNXRUNTIME, WASM, SENTENCEPIECE = "onnxruntime.js", "onnxruntime.wasm", "sentencepiece.js"
 _MEMBERS = {
     _ORT: {"package/dist/ort.wasm.bundle.min.mjs": ONNXRUNTIME, "package/dist/ort-wasm-simd-threaded.wasm": WASM},
     _SENTENCEPIECE: {"package/dist/index.js": SENTENCEPIECE, "package/LICENSE": "sentencepiece.LICENSE.txt"},

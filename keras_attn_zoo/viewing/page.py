@@ -19,7 +19,7 @@ _SCRIPTS = (
     *("search.js", "live_page.js", "page.js"),
 )
 # What translates in a browser, apart from the page.
-_WORKER = ("shared.js", "live_text.js", "live_search.js", "live_model.js", "live_worker.js")
+_WORKER = ("shared.js", "live_words.js", "live_text.js", "live_search.js", "live_model.js", "live_worker.js")
 # What a policy says of programs that translate. SentencePiece's, as Emscripten builds it, makes functions of text.
 _PROGRAMS = " 'self' 'wasm-unsafe-eval' 'unsafe-eval'"
 _HEIGHT = 720

@@ -27,7 +27,8 @@ def choose(browser, *names):
     """Choose models, and wait until they are loaded."""
     for name in names:
         browser.click(f"document.querySelector('.models input[value={json.dumps(name)}]')")
-    browser.wait(f"/^Ready|cannot|damaged/.test({MESSAGE})")
+    loaded = "explorer.live.chosen.every(({name}) => explorer.live.loaded.has(name))"
+    browser.wait(f"/cannot|damaged/.test({MESSAGE}) || (/^Ready/.test({MESSAGE}) && {loaded})")
     return browser.run(MESSAGE)
 
 

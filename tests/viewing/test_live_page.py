@@ -1,8 +1,7 @@
 """The page that translates in the browser, in Chromium: what Python finds, and nothing that leaves the browser."""
 
+import collections
 import contextlib
-import json
-import random
 import resource
 import shutil
 from pathlib import Path
@@ -10,19 +9,21 @@ from pathlib import Path
 import keras
 import pytest
 
+from keras_attn_zoo.bodies import RNNBackbone
 from keras_attn_zoo.cli import main
-from keras_attn_zoo.data.truecasing import Truecaser, train_truecaser
-from keras_attn_zoo.data.words import normalise, split_words
-from keras_attn_zoo.decoding import BeamSearch
+from keras_attn_zoo.data.subwords import train_subwords
+from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
 from keras_attn_zoo.presets.preset_registry import find_preset, published
+from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.fetching import DownloadError
-from keras_attn_zoo.translators import Translator
+from keras_attn_zoo.translators import TranslationPreprocessor, TranslationTokenizer, Translator
 from keras_attn_zoo.translators.live_folder import LiveModel, stored_in_int8, write_live_folder
 from keras_attn_zoo.viewing import browser_libraries
-from keras_attn_zoo.viewing.page import asset
-from tests import hard_text, tiny
+from tests import tiny
+from tests.translators import marian_checkpoint
 from tests.viewing.live_records import MESSAGE, check, choose, translate
 from tests.viewing.static_site import site
+from tests.weights import fill_weights
 
 pytestmark = [
     pytest.mark.long,
@@ -37,8 +38,18 @@ BODIES = {
     # A loop over positions, which is followed token by token.
     "subtraction": {"body": tiny.transformer, "cross_attention": "weight_subtraction", "decoder_attention": "average"},
 }
+KINDS = ("word", "char")
 SENTENCES = [*[*dict.fromkeys(tiny.sentences("source"))][:18], "kalo 日本 mi, 😀!", "  ka   lo\tmi  "]
 TRANSLATIONS = [None, *tiny.sentences("target")[:9], None, "badofi 日本 nu."]
+GERMAN = [
+    *("Ich rufe dich morgen an, wenn ich Zeit habe.", "Guten Morgen.", "Er ruft den alten Freund an."),
+    *("Das Haus, in dem ich wohne, ist klein.", "Tom mag keine Äpfel.", "Wie spät ist es?", "Ja."),
+    *("Wir haben gestern Abend einen guten Film gesehen.", "Sie fragte mich, ob ich ihr helfen könne."),
+    *("Die Kinder spielen im Garten, obwohl es regnet.", "Ich weiß nicht, was ich sagen soll."),
+    *("Mein Bruder wohnt in Berlin.", "Kannst du mir das Salz geben?", "Es hat die ganze Nacht geschneit."),
+    *("Der Zug kommt um zehn Uhr an.", "Hast du schon gegessen?", "Das ist nicht meine Schuld."),
+    *("Ich möchte ein Glas 水, bitte 😀.", "Sie ist so groß wie ihre Mutter.", "Niemand hat mir geholfen."),
+]
 # In a page, as a page of another site would be.
 SAYS = "fetch('http://127.0.0.2:9/').then(() => 'sent', () => 'refused')"
 LABEL = "document.querySelector('.models label')"
@@ -54,12 +65,35 @@ def libraries(tmp_path_factory):
     return folder
 
 
-def written(folder, names):
-    """A live folder of some tiny translators, and these by name."""
-    models = {}
-    for name in names:
-        translator = tiny.translator(**BODIES[name])
-        models[name] = stored_in_int8(translator, folder / "none", folder / name)
+def of_kind(kind, folder):
+    """A translator of another kind of subwords."""
+    sides = ("source", "target")
+    models = [train_subwords(tiny.sentences(side), folder / f"{kind}.{side}", None, model_type=kind) for side in sides]
+    source = TranslationTokenizer(models[0], config_file="source_tokenizer.json")
+    target = TranslationTokenizer(models[1])
+    body = RNNBackbone(source.vocabulary_size(), target.vocabulary_size(), **tiny.BACKBONE)
+    fill_weights(body, seed=3, scale=1.0)
+    lengths = {"encoder_sequence_length": 40, "decoder_sequence_length": 20}
+    translator = Translator(body, TranslationPreprocessor(source, target, **lengths))
+    translator.compile(sampler=BeamSearch(2))
+    return translator
+
+
+def opened_from_marian(folder):
+    """A translator of the format of OPUS-MT, whose search keeps its finished hypotheses among the beams."""
+    marian_checkpoint.write(folder)
+    translator = Translator.from_preset(str(folder))
+    translator.compile(sampler=BeamSearch(3, length_penalty=1.0))
+    return translator
+
+
+def written(folder):
+    """A live folder of a tiny translator of each form, and these by name."""
+    translators = {name: tiny.translator(**body) for name, body in BODIES.items()}
+    translators |= {kind: of_kind(kind, folder) for kind in KINDS} | {
+        "marian": opened_from_marian(folder / "checkpoint")
+    }
+    models = {name: stored_in_int8(one, folder / "none", folder / name) for name, one in translators.items()}
     write_live_folder(models, folder / "live")
     return folder / "live", {name: model.translator for name, model in models.items()}
 
@@ -79,6 +113,37 @@ def opened(browser, folder, headers=None, **screen):
     with site(folder, **(headers or {})) as address:
         browser.open(address, **screen)
         yield address
+
+
+@contextlib.contextmanager
+def begun_by(browser, script):
+    """While the context lasts, every page begins with a script."""
+    number = browser.send("Page.addScriptToEvaluateOnNewDocument", source=script)["identifier"]
+    try:
+        yield
+    finally:
+        browser.send("Page.removeScriptToEvaluateOnNewDocument", identifier=number)
+
+
+def renderers(browser):
+    """What Linux tells of the processes of pages."""
+    session, browser._session = browser._session, None
+    try:
+        processes = browser.send("SystemInfo.getProcessInfo")["processInfo"]
+    finally:
+        browser._session = session
+    return [Path("/proc", str(one["id"])) for one in processes if one["type"] == "renderer"]
+
+
+def workers(browser):
+    """How many threads of each process of pages are workers."""
+    found = collections.Counter()
+    for process in renderers(browser):
+        for thread in process.glob("task/*/comm"):
+            # It may have ended.
+            with contextlib.suppress(OSError):
+                found[process] += thread.read_text() == "DedicatedWorker\n"
+    return found
 
 
 @pytest.fixture
@@ -106,7 +171,8 @@ def test_little_is_loaded_before_a_model_is_chosen_and_nothing_from_elsewhere(br
     with opened(browser, tiny_site[0]) as address:
         assert browser.run(loaded) == []
         assert browser.run("document.title") == "Attention"
-        assert "stays in this browser" in browser.run("document.querySelector('.models').textContent")
+        said = browser.run("document.querySelector('.models').textContent")
+        assert "stays in this browser" in said and "on one thread" in said
         choose(browser, "rnn")
         translate(browser, SENTENCES[0])
         assert all(one.startswith((address, "blob:")) for one in browser.run(loaded))
@@ -138,7 +204,7 @@ def damaged(folder, site_folder, name, change):
         ("models/rnn/model.weights.h5", lambda x: x + b"more", "model.weights.h5 is damaged: it has more than "),
         ("models/rnn/step.onnx.deflated", lambda x: x[:-1] + b"?", "step.onnx.deflated is damaged: its checksum"),
         ("models/rnn/source.spm", None, "models/rnn/source.spm cannot be loaded: the server says 404."),
-        ("libraries/onnxruntime.mjs", lambda x: x[: len(x) // 2], "libraries/onnxruntime.mjs is damaged: it has "),
+        ("libraries/onnxruntime.js", lambda x: x[: len(x) // 2], "libraries/onnxruntime.js is damaged: it has "),
         ("live.js", None, "live.js cannot be loaded: the server says 404."),
     ],
 )
@@ -156,6 +222,29 @@ def test_without_a_network_it_says_so(browser, tiny_site):
     assert choose(browser, "rnn").endswith(" cannot be loaded: is there a network?")
 
 
+def test_what_is_loaded_translates_without_a_network(browser, tiny_site):
+    with opened(browser, tiny_site[0]):
+        choose(browser, "rnn")
+    browser.click(LABEL)
+    assert browser.run(MESSAGE) == ""
+    assert choose(browser, "rnn") == "Ready: rnn."
+    assert translate(browser, SENTENCES[4]) == ""
+    check(browser, tiny_site[1], SENTENCES[4])
+
+
+def test_it_keeps_the_last_sentences(page):
+    choose(page, "rnn")
+    sentences = "explorer.store.sentences.map(({text}) => text)"
+    for sentence in SENTENCES[:2]:
+        translate(page, sentence)
+    page.run(
+        "for (let i = 0; i < 30; i++) explorer.take({data: {systems: explorer.store.systems, sentences: "
+        "[{...explorer.sentence, text: `text ${i}`}]}, weights: explorer.sentence.weights}, false)"
+    )
+    assert page.run(sentences) == [f"text {i}" for i in range(10, 30)]
+    assert page.run("document.querySelector('.source').textContent") == "text 29"
+
+
 @pytest.mark.parametrize(
     "script, lack",
     [
@@ -164,13 +253,9 @@ def test_without_a_network_it_says_so(browser, tiny_site):
     ],
 )
 def test_what_a_browser_lacks_is_said(browser, tiny_site, script, lack):
-    number = browser.send("Page.addScriptToEvaluateOnNewDocument", source=script)["identifier"]
-    try:
-        with opened(browser, tiny_site[0]):
-            assert browser.run("document.querySelector('[role=alert]').textContent").startswith(lack)
-            assert browser.run("[...document.querySelectorAll('.models input')].every(one => one.disabled)")
-    finally:
-        browser.send("Page.removeScriptToEvaluateOnNewDocument", identifier=number)
+    with begun_by(browser, script), opened(browser, tiny_site[0]):
+        assert browser.run("document.querySelector('[role=alert]').textContent").startswith(lack)
+        assert browser.run("[...document.querySelectorAll('.models input')].every(one => one.disabled)")
 
 
 def test_a_page_from_disk_says_that_it_needs_a_server(browser, tiny_site):
@@ -180,13 +265,16 @@ def test_a_page_from_disk_says_that_it_needs_a_server(browser, tiny_site):
 
 def test_threads_are_used_where_a_host_permits_them(browser, tiny_site):
     headers = {"Cross_Origin_Opener_Policy": "same-origin", "Cross_Origin_Embedder_Policy": "require-corp"}
-    with opened(browser, tiny_site[0], headers):
-        cores = browser.run("navigator.hardwareConcurrency")
-        said = "one thread" if cores == 1 else f"{min(4, cores)} threads"
-        assert said in browser.run("document.querySelector('.models').textContent")
+    cores = "Object.defineProperty(Navigator.prototype, 'hardwareConcurrency', {get: () => 3})"
+    with begun_by(browser, cores), opened(browser, tiny_site[0], headers):
+        assert "on 3 threads" in browser.run("document.querySelector('.models').textContent")
+        before = workers(browser)
         assert choose(browser, "rnn") == "Ready: rnn."
         translate(browser, SENTENCES[1])
         check(browser, tiny_site[1], SENTENCES[1])
+        # That of the page, and those of onnxruntime.
+        if Path("/proc/self/task").exists():
+            assert max(count - before[process] for process, count in workers(browser).items()) == 3
 
 
 def test_it_stops_in_the_middle_and_goes_on(page, tiny_site):
@@ -228,26 +316,6 @@ def test_it_goes_by_keyboard_and_fits_a_phone_in_the_dark(browser, tiny_site):
         assert browser.complaints == []
 
 
-def scripts(*names):
-    return "\n".join(map(asset, names))
-
-
-def test_text_is_read_as_in_python(browser, tmp_path):
-    texts = [*hard_text.HYPOTHESES, *hard_text.REFERENCES, *(one for pair in hard_text.drawn(60) for one in pair)]
-    model = train_truecaser(["Der Hund sah das Haus", "Gut, Haus Und HUND"], tmp_path / "model")
-    truecaser = Truecaser(model)
-    texts += ["Das HAUS. Und DER hund", "'Gut' - gesagt", "ﬁn", "ß ist gut: Haus", "HAUS HAUS", "- gut"]
-    browser.send("Page.navigate", url="about:blank")
-    found = browser.run(
-        f"(() => {{ {scripts('shared.js', 'live_text.js')}; const t = new Truecaser({json.dumps(model.read_text())});"
-        f" return {json.dumps(texts)}.map(x => [normalise(x), splitWords(normalise(x)), t.truecase(x),"
-        " t.detruecase(x)]); })()"
-    )
-    for text, ours in zip(texts, found, strict=True):
-        expected = [normalise(text), split_words(text), truecaser.truecase(text), truecaser.detruecase(text)]
-        assert ours == expected
-
-
 def test_a_command_that_could_not_be_carried_out_writes_nothing(tmp_path, capsys, monkeypatch):
     tiny.translator().save_to_preset(str(tmp_path / "model"))
     model, there = str(tmp_path / "model"), tmp_path / "there"
@@ -262,6 +330,9 @@ def test_a_command_that_could_not_be_carried_out_writes_nothing(tmp_path, capsys
         monkeypatch.chdir(tmp_path)
         assert main(["explore", *arguments]) == 2
         assert message in capsys.readouterr().err.splitlines()[-1]
+    pooled = tiny.translator(sampler=PooledBeamSearch(2))
+    with pytest.raises(UserError, match="pooled is searched with a pool of finished hypotheses"):
+        write_live_folder({"pooled": LiveModel(pooled, tmp_path / "model")}, tmp_path / "x")
     monkeypatch.setenv(browser_libraries.VARIABLE, str(there))
     assert main(["explore", model, "--live", "--output", str(tmp_path / "x")]) == 2
     assert "ATTN_ZOO_NPM names " in capsys.readouterr().err
@@ -273,7 +344,7 @@ def test_a_command_that_could_not_be_carried_out_writes_nothing(tmp_path, capsys
 
 @pytest.mark.slow
 def test_every_form_finds_what_python_finds_beside_each_other(browser, libraries, tmp_path):
-    folder, translators = written(tmp_path, BODIES)
+    folder, translators = written(tmp_path)
     with opened(browser, folder):
         assert choose(browser, *translators) == f"Ready: {', '.join(translators)}."
         check_sentences(browser, translators)
@@ -293,18 +364,9 @@ def test_every_preset_finds_what_python_finds(browser, libraries, tmp_path, name
     translator = Translator.from_preset(preset)
     write_live_folder({name: LiveModel(translator, preset)}, tmp_path / "live")
     assert sum(path.stat().st_size for path in (tmp_path / "live" / "models").rglob("*.*")) <= 6_000_000
-    german = [
-        *("Ich rufe dich morgen an, wenn ich Zeit habe.", "Guten Morgen.", "Er ruft den alten Freund an."),
-        *("Das Haus, in dem ich wohne, ist klein.", "Tom mag keine Äpfel.", "Wie spät ist es?", "Ja."),
-        *("Wir haben gestern Abend einen guten Film gesehen.", "Sie fragte mich, ob ich ihr helfen könne."),
-        *("Die Kinder spielen im Garten, obwohl es regnet.", "Ich weiß nicht, was ich sagen soll."),
-        *("Mein Bruder wohnt in Berlin.", "Kannst du mir das Salz geben?", "Es hat die ganze Nacht geschneit."),
-        *("Der Zug kommt um zehn Uhr an.", "Hast du schon gegessen?", "Das ist nicht meine Schuld."),
-        *("Ich möchte ein Glas 水, bitte 😀.", "Sie ist so groß wie ihre Mutter.", "Niemand hat mir geholfen."),
-    ]
     with opened(browser, tmp_path / "live"):
         assert choose(browser, name) == f"Ready: {name}."
-        for number, sentence in enumerate(german):
+        for number, sentence in enumerate(GERMAN):
             target = "I will call you." if number % 4 == 0 else None
             assert translate(browser, sentence, target or "") == ""
             check(browser, {name: translator}, sentence, target)
@@ -313,56 +375,22 @@ def test_every_preset_finds_what_python_finds(browser, libraries, tmp_path, name
 
 def renderer_memory(browser):
     """Megabytes of the processes of pages."""
-    session, browser._session = browser._session, None
-    try:
-        processes = browser.send("SystemInfo.getProcessInfo")["processInfo"]
-    finally:
-        browser._session = session
-    pages = [Path("/proc", str(one["id"]), "statm") for one in processes if one["type"] == "renderer"]
-    return sum(int(path.read_text().split()[1]) for path in pages) * resource.getpagesize() / 1e6
+    pages = [int((one / "statm").read_text().split()[1]) for one in renderers(browser)]
+    return sum(pages) * resource.getpagesize() / 1e6
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read as Linux tells it")
-def test_memory_stays_level(page):
-    choose(page, "rnn")
+def test_memory_stays_level(browser, libraries, tmp_path):
+    name = "transformer_tatoeba_de_en"
+    preset = Path(find_preset(name))
+    write_live_folder({name: LiveModel(Translator.from_preset(preset), preset)}, tmp_path / "live")
     found = []
-    for number in range(220):
-        page.run(f"explorer.live.examine({json.dumps(SENTENCES[number % 20])}, null).then(() => 0)")
-        if number in (119, 219):
-            found.append(renderer_memory(page))
-    # What 100 sentences would take if each left a state of one step, or its record, would be more.
+    with opened(browser, tmp_path / "live"):
+        choose(browser, name)
+        for number in range(160):
+            assert translate(browser, f"{GERMAN[number % 20]} {number}") == ""
+            if number in (59, 159):
+                found.append(renderer_memory(browser))
+    # If each sentence left what the page shows of it, that would be 50 MB.
     assert found[1] < found[0] + 30
-
-
-@pytest.mark.slow
-def test_sentencepiece_gives_the_same_ids_to_text_of_all_kinds(browser, libraries):
-    rng = random.Random(0)
-    blocks = [(0x1, 0x7E), (0xA0, 0x24F), (0x300, 0x36F), (0x370, 0x6FF), (0x900, 0xE7F), (0x1100, 0x11FF)]
-    blocks += [(0x2000, 0x2BFF), (0x3000, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3), (0xE000, 0xE0FF)]
-    blocks += [(0xFE00, 0xFFFF), (0x1F1E6, 0x1FAFF), (0x20000, 0x2A6DF), (0xE0000, 0xE007F)]
-    words = ["Straße", "übermäßig", "don't", "</s>", "<unk>", "▁", "👨‍👩‍👧", "e\u0301", "\ufeff", "ﬁn", "Ⅷ"]
-    texts = [
-        "".join(
-            rng.choice(words) + rng.choice(["", " ", "\t", "\u3000"])
-            if rng.random() < 0.5
-            else chr(rng.randint(*rng.choice(blocks)))
-            for _ in range(rng.randint(1, 30))
-        )
-        for _ in range(10_000)
-    ]
-    translator = Translator.from_preset(find_preset("transformer_tatoeba_de_en"))
-    subwords = translator.preprocessor.source_tokenizer.subwords
-    library = (libraries / browser_libraries.SENTENCEPIECE).read_text()
-    browser.send("Page.navigate", url="about:blank")
-    browser.run(
-        "Object.defineProperty(document, 'currentScript', {value: {src: 'http://localhost/'}}); "
-        f"(async () => {{ globalThis.exports = {{}}; globalThis.require = () => ({{ readFileSync: () => model }});"
-        f" {library}; {scripts('shared.js', 'live_text.js')};"
-        f" const model = Uint8Array.from({list(subwords.model_bytes)}); const p = new exports.SentencePieceProcessor();"
-        " await p.load(''); globalThis.ours = new LiveSubwords(p, model, null); })()"
-    )
-    for first in range(0, len(texts), 500):
-        some = texts[first : first + 500]
-        assert browser.run(f"{json.dumps(some)}.map(x => ours.encode(x))") == subwords.encode(some)
-    assert browser.run("ours.all") == subwords.pieces(range(subwords.vocabulary_size))

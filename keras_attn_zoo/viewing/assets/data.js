@@ -53,18 +53,22 @@ function byteValues(step, knee) {
   });
 }
 
+// How many sentences that were typed in a page keeps: with a dozen models, one may take some megabytes.
+const KEPT = 20;
+
 // What the page holds: systems, and sentences that know their weights.
 class Store {
   constructor({ data, weights }) {
     this.systems = data.systems;
     this.places = data.places;
-    this.sentences = [];
-    this.add({ data, weights });
+    this.sentences = data.sentences.map((sentence) => ({ ...sentence, weights }));
+    this.given = this.sentences.length;
   }
 
+  // Add a sentence that was typed in, in place of the oldest one if there are many; return its number.
   add({ data, weights }) {
-    for (const sentence of data.sentences) this.sentences.push({ ...sentence, weights });
-    return this.sentences.length - 1;
+    if (this.sentences.length === this.given + KEPT) this.sentences.splice(this.given, 1);
+    return this.sentences.push({ ...data.sentences[0], weights }) - 1;
   }
 }
 

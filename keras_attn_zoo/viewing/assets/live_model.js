@@ -158,16 +158,18 @@ class LiveModel {
       delete stored.encoder;
       paths.push({ kind, ...this.written(kind === "own" ? null : translation, ids), logProbs: logProbs.map(rounded), weights: stored });
     }
-    const { words, groups } = this.source.group(text, source);
     const steps = found.record.map((one) => this.step(one, weights));
-    return { words, result: { tokens: this.source.pieces(source), groups, encoder, paths, steps } };
+    const tokens = this.source.pieces(source);
+    const words = splitWords(normalise(text));
+    return { words, result: { tokens, groups: groupPieces(tokens, words), encoder, paths, steps } };
   }
 
   // Text, words and tokens of a translation, its own if none is given.
   written(translation, ids) {
+    const text = translation === null ? this.target.decode(ids) : normalise(translation);
     const tokens = this.target.pieces(ids);
-    if (translation !== null) return { text: normalise(translation), tokens, ...this.target.group(translation, ids) };
-    return { text: this.target.decode(ids), tokens, ...groupTokens(tokens.map((token) => (token === UNKNOWN ? " ⁇ " : token))) };
+    const words = splitWords(normalise(text));
+    return { text, tokens, words, groups: groupPieces(tokens, words) };
   }
 
   step({ candidates, attention, rows }, weights) {

@@ -40,12 +40,14 @@ class BrowserModels {
     this.say = say;
     this.asked = new Map();
     this.chosen = [];
+    this.loaded = new Set();
+    this.fault = "";
     this.number = 0;
     const lacks = missing();
     const boxes = given.models.map((model) => this.box(model, lacks));
-    const threads = globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
+    this.threads = globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
     this.choice = make("fieldset", { class: "models" }, make("legend", {}, "Models"), ...boxes,
-      make("p", { class: "hint" }, `What you type stays in this browser, which translates by itself, on ${threads === 1 ? "one thread" : `${threads} threads`}. A model is loaded when you choose it.`));
+      make("p", { class: "hint" }, `What you type stays in this browser, which translates by itself, on ${this.threads === 1 ? "one thread" : `${this.threads} threads`}. A model is loaded when you choose it.`));
     if (lacks) this.choice.prepend(make("p", { class: "lacks", role: "alert" }, lacks));
   }
 
@@ -54,19 +56,29 @@ class BrowserModels {
     const input = make("input", { type: "checkbox", value: model.name, disabled: Boolean(lacks) });
     input.addEventListener("change", () => {
       this.chosen = this.given.models.filter((one) => (one === model ? input.checked : this.chosen.includes(one)));
-      if (input.checked) this.load(model).then(() => this.say(this.ready()), (error) => { input.checked = false; this.drop(model); this.say(error.message); });
+      this.fault = "";
+      if (!input.checked) this.say(this.ready());
+      else {
+        this.load(model).catch((error) => {
+          input.checked = false;
+          this.chosen = this.chosen.filter((one) => one !== model);
+          this.fault = error.message;
+        }).then(() => this.say(this.ready()));
+      }
     });
     return make("label", {}, input, " ", model.system.name, make("small", {}, ` ${(size / 1e6).toFixed(1)} MB`));
   }
 
+  // What could not be loaded, and which of the chosen models can translate.
   ready() {
-    const names = this.chosen.map(({ system }) => system.name).join(", ");
-    return names ? `Ready: ${names}.` : "";
+    const names = this.chosen.filter(({ name }) => this.loaded.has(name)).map(({ system }) => system.name).join(", ");
+    return [this.fault, names && `Ready: ${names}.`].filter(Boolean).join(" ");
   }
 
-  drop(model) { this.chosen = this.chosen.filter((one) => one !== model); }
-
-  load(model) { return this.ask({ kind: "load", model, libraries: this.given.libraries }); }
+  async load(model) {
+    await this.ask({ kind: "load", model, libraries: this.given.libraries, threads: this.threads });
+    this.loaded.add(model.name);
+  }
 
   // The worker gets the policy of this page, as one of its own address would not.
   async worker() {
@@ -75,7 +87,7 @@ class BrowserModels {
     const worker = new Worker(URL.createObjectURL(new Blob([await answer.text()], { type: "text/javascript" })));
     worker.postMessage({ base: document.baseURI });
     worker.addEventListener("message", ({ data }) => this.hear(data));
-    worker.addEventListener("error", ({ message }) => this.end(message));
+    worker.addEventListener("error", ({ message }) => { worker.terminate(); this.end(message); });
     return worker;
   }
 
@@ -106,6 +118,7 @@ class BrowserModels {
   // What was asked will not be answered.
   end(message) {
     this.started = null;
+    this.loaded.clear();
     for (const { reject } of this.asked.values()) reject(new Error(`The browser has ended what translates: ${message}.`));
     this.asked.clear();
   }

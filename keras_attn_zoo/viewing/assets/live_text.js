@@ -2,6 +2,8 @@
 
 // What Python takes for space: JavaScript's differ.
 const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
+const BEFORE = new RegExp(`^${SPACES.source}`);
+const BEHIND = new RegExp(`${SPACES.source}$`);
 const WORD = /[\p{L}\p{N}](?:.*[\p{L}\p{N}])?/u;
 const SENTENCE_END = /[.:?!]['"’”“»«)\]]*$/;
 
@@ -81,22 +83,21 @@ function readPieces(bytes) {
 
 // A subword model: SentencePiece and what is done to text before and after.
 class LiveSubwords {
-  // "processor": of the library, with the model loaded; "bytes": those of the model; "truecaser": a Truecaser or null.
-  constructor(processor, bytes, truecaser) {
+  // "processor": of the library, with the model loaded; "all": the piece of each id; "truecaser": a Truecaser or null.
+  constructor(processor, all, truecaser) {
     this.processor = processor;
-    this.all = readPieces(bytes);
+    this.all = all;
     this.truecaser = truecaser;
-    this.end = this.all.indexOf(END);
+    this.end = all.indexOf(END);
+    this.unknown = all.indexOf(UNKNOWN);
     // Every model except a word model knows the space mark as a piece.
-    this.ofWords = this.all.includes("▁") ? null : new Map(this.all.map((piece, id) => [piece, id]));
+    this.ofWords = all.includes("▁") ? null : new Map(all.map((piece, id) => [piece, id]));
   }
 
-  read(text) { return this.truecaser ? this.truecaser.truecase(text) : normalise(text); }
-
   encode(text) {
-    const read = this.read(text);
+    const read = this.truecaser ? this.truecaser.truecase(text) : normalise(text);
     // SentencePiece would merge neighbouring unknown words into one piece.
-    if (this.ofWords) return read.split(" ").filter(Boolean).map((word) => this.ofWords.get(`▁${word}`) ?? this.all.indexOf(UNKNOWN));
+    if (this.ofWords) return read.split(" ").filter(Boolean).map((word) => this.ofWords.get(`▁${word}`) ?? this.unknown);
     return this.processor.encodeIds(read);
   }
 
@@ -107,13 +108,62 @@ class LiveSubwords {
   }
 
   pieces(ids) { return ids.map((id) => this.all[id]); }
+}
 
-  // The words of a text, and that of each of its tokens: unknown ones as they stand there.
-  group(text, ids) {
-    const read = this.read(text);
-    const spelt = this.ofWords ? read.split(" ").filter(Boolean).map((word) => `▁${word}`) : this.processor.encodePieces(read);
-    const words = splitWords(normalise(text));
-    const { groups } = groupTokens([...spelt.slice(0, ids.length - 1), END]);
-    return { words, groups: groups.map((group, i) => (ids[i] === this.end ? words.length : group)) };
+// What is done to decoded text, in this order, if a tokenizer asks for it.
+const CLEANED = [[" .", "."], [" ?", "?"], [" !", "!"], [" ,", ","], [" ' ", "'"], [" n't", "n't"], [" 'm", "'m"], [" 's", "'s"], [" 've", "'ve"], [" 're", "'re"]];
+
+// The subwords of a Marian model, as in `data.marian_pieces`: SentencePiece cuts text, a vocabulary gives the ids.
+class LiveMarianPieces extends LiveSubwords {
+  // "own": the pieces of the SentencePiece model; "all": those of the vocabulary; "known": what the description says.
+  constructor(processor, own, all, { added_tokens: added, clean_up_spaces: cleanUp }) {
+    super(processor, all, null);
+    this.own = new Map(own.map((piece, id) => [piece, id]));
+    this.added = new Map(added.map((token) => [token.content, token]));
+    // Of those that begin at a place, the longest.
+    const longestFirst = [...this.added.keys()].sort((a, b) => b.length - a.length);
+    const escaped = (text) => [...text].map((one) => `\\u{${one.codePointAt(0).toString(16)}}`).join("");
+    this.pattern = added.length ? new RegExp(`(${longestFirst.map(escaped).join("|")})`, "u") : null;
+    this.cleanUp = cleanUp;
+    this.skipped = new Set([UNKNOWN, ...MARKS, ...added.filter(({ skipped }) => skipped).map(({ content }) => content)]);
+    // Unknown characters come as they stand: those of "</s>" are no end.
+    this.ids = new Map(all.map((piece, id) => [piece, id]).filter(([piece]) => piece !== END && piece !== "<pad>"));
+  }
+
+  encode(text) {
+    const pieces = this.split(normalise(text)).flatMap((part) => this.cut(part));
+    return pieces.map((piece) => this.ids.get(piece) ?? this.unknown);
+  }
+
+  // Added tokens, and what is between them.
+  split(text) {
+    const parts = this.pattern ? text.split(this.pattern).filter(Boolean) : [text];
+    parts.forEach((part, i) => {
+      const { lstrip, rstrip, single_word: alone } = this.added.get(part) ?? {};
+      const [left, right] = [parts[i - 1] ?? "", parts[i + 1] ?? ""];
+      if (rstrip && right) parts[i + 1] = right.replace(BEFORE, "");
+      if (lstrip && left) parts[i - 1] = left.replace(BEHIND, "");
+      if (alone && left && !left.endsWith(" ")) [parts[i - 1], parts[i]] = [parts[i - 1] + part, ""];
+      else if (alone && right && !right.startsWith(" ")) [parts[i], parts[i + 1]] = ["", part + parts[i + 1]];
+    });
+    return parts.filter(Boolean);
+  }
+
+  // The pieces of text that is one added token, or has none; it may begin with the code of a language.
+  cut(text) {
+    if (this.added.has(text)) return [text];
+    const end = text.startsWith(">>") ? text.indexOf("<<") + 2 : 0;
+    const code = end > 1 ? text.slice(0, end) : "";
+    return [...(code ? [code] : []), ...this.processor.encodePieces(text.slice(code.length))];
+  }
+
+  decode(ids) {
+    const pieces = this.pieces(ids).filter((piece) => !this.skipped.has(piece));
+    // SentencePiece leaves out the space in front of a first piece of its own.
+    if (this.own.has(pieces[0])) pieces[0] = pieces[0].replace(/^▁/, "");
+    const bytes = this.own.has("<0x00>") ? /(?:<0x[0-9A-F]{2}>)+/g : /(?!)/;
+    let text = pieces.join("").replace(bytes, (run) => this.processor.decodeIds(run.match(/<.*?>/g).map((piece) => this.own.get(piece)))).replaceAll("▁", " ");
+    for (const [spaced, cleaned] of this.cleanUp ? CLEANED : []) text = text.replaceAll(spaced, cleaned);
+    return text.split(SPACES).filter(Boolean).join(" ");
   }
 }

@@ -1,5 +1,6 @@
 // The worker: it loads models and translates, so that the page stays responsive, and says nothing to anyone else.
 
+const PROGRAMS = ["encoder", "step", "follow", "attention"];
 const models = new Map();
 let base = null;
 let libraries = null;
@@ -7,7 +8,7 @@ let stopped = false;
 
 class Stopped extends Error {}
 
-// Fetch a file as it was published; "report" gets the bytes so far.
+// Fetch a file as it was published, and inflate it; "report" gets the bytes so far.
 async function fetchFile({ path, size, sha256 }, report = () => {}) {
   let answer;
   try {
@@ -39,16 +40,16 @@ async function fetchFile({ path, size, sha256 }, report = () => {}) {
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
     if ([...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("") !== sha256) throw damaged("its checksum is another one");
   }
-  return bytes;
+  return path.endsWith(".deflated") ? inflate(bytes) : bytes;
 }
 
 // onnxruntime and SentencePiece. The latter is written for Node, whose `require` gives it the file of a model.
-async function loadLibraries({ onnxruntime, wasm, sentencepiece }) {
+async function loadLibraries({ onnxruntime, wasm, sentencepiece }, threads) {
   // What is run is checked before; the browser has it then.
   for (const script of [onnxruntime, sentencepiece]) await fetchFile(script);
   const ort = await import(new URL(onnxruntime.path, base).href);
-  ort.env.wasm.wasmBinary = await inflate(await fetchFile(wasm, (bytes) => postMessage({ loading: "onnxruntime", bytes, size: wasm.size })));
-  ort.env.wasm.numThreads = globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
+  ort.env.wasm.wasmBinary = await fetchFile(wasm, (bytes) => postMessage({ loading: "onnxruntime", bytes, size: wasm.size }));
+  ort.env.wasm.numThreads = threads;
   ort.env.logLevel = "error";
   let model = null;
   globalThis.exports = {};
@@ -58,13 +59,18 @@ async function loadLibraries({ onnxruntime, wasm, sentencepiece }) {
   globalThis.document = { currentScript: { src: base } };
   importScripts(new URL(sentencepiece.path, base).href);
   const { SentencePieceProcessor } = globalThis.exports;
-  const subwords = async (bytes, truecaser) => {
-    const processor = new SentencePieceProcessor();
-    model = bytes;
-    await processor.load("");
-    return new LiveSubwords(processor, bytes, truecaser);
+  // One for each model, however many translators have it: each is a program with a memory of its own.
+  const processors = new Map();
+  const processor = async (bytes, sha256) => {
+    if (!processors.has(sha256)) {
+      const one = new SentencePieceProcessor();
+      model = bytes;
+      await one.load("");
+      processors.set(sha256, one);
+    }
+    return processors.get(sha256);
   };
-  return { ort, subwords };
+  return { ort, processor };
 }
 
 async function loadModel({ name, files }) {
@@ -75,21 +81,27 @@ async function loadModel({ name, files }) {
     found[part] = await fetchFile(file, (bytes) => postMessage({ loading: name, bytes: before + bytes, size: total }));
     before += file.size;
   }
-  const programs = ["encoder", "step", "follow", "attention"].filter((part) => part in found);
-  for (const part of ["description", ...programs]) found[part] = await inflate(found[part]);
   const text = (bytes) => new TextDecoder().decode(bytes);
   const description = JSON.parse(text(found.description));
   // To prepare what runs once for a sentence takes longer than it saves.
   const often = ["step", ...(description.follow.by === "token" ? ["follow"] : [])];
   const externalData = [{ path: description.weights, data: found.weights }];
   const sessions = {};
-  for (const part of programs) {
+  for (const part of PROGRAMS.filter((one) => one in found)) {
     const graphOptimizationLevel = often.includes(part) ? "all" : "disabled";
     sessions[part] = await libraries.ort.InferenceSession.create(found[part], { executionProviders: ["wasm"], externalData, graphOptimizationLevel });
   }
-  // Both sides may have the same one.
-  const side = (one) => libraries.subwords(found[one] ?? found.source, found[`${one}_truecaser`] ? new Truecaser(text(found[`${one}_truecaser`])) : null);
-  return new LiveModel(name, description, sessions, await side("source"), await side("target"), libraries.ort);
+  const subwords = async (side) => {
+    const known = description.tokenizers[side];
+    // Both sides may have the same one.
+    const [model, truecaser, vocabulary] = ["model", "truecaser", "vocabulary"].map((kind) => (
+      [`${side}_${kind}`, `source_${kind}`].find((part) => kind in known && part in found)));
+    const processor = await libraries.processor(found[model], files[model].sha256);
+    const own = readPieces(found[model]);
+    if (vocabulary) return new LiveMarianPieces(processor, own, JSON.parse(text(found[vocabulary])), known);
+    return new LiveSubwords(processor, own, truecaser ? new Truecaser(text(found[truecaser])) : null);
+  };
+  return new LiveModel(name, description, sessions, await subwords("source"), await subwords("target"), libraries.ort);
 }
 
 // Let messages in, among them one that stops.
@@ -106,9 +118,9 @@ function pause() {
 }
 
 const requests = {
-  async load({ model, libraries: given }) {
+  async load({ model, libraries: given, threads }) {
     if (!models.has(model.name)) {
-      libraries ??= await loadLibraries(given);
+      libraries ??= await loadLibraries(given, threads);
       models.set(model.name, await loadModel(model));
     }
   },

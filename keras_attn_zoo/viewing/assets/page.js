@@ -51,11 +51,12 @@ class Page {
   // Show one more sentence, alone if it is of other systems than those before.
   take(found, given) {
     const names = ({ systems }) => systems.map(({ name }) => name).join();
-    if (names(found.data) === names(this.store)) return this.showSentence(this.store.add(found), given);
-    this.store = new Store(found);
-    this.search.system = 0;
-    this.showSystems();
-    return this.showSentence(0, given);
+    if (names(found.data) !== names(this.store)) {
+      this.store = new Store({ data: { ...found.data, sentences: [] } });
+      this.search.system = 0;
+      this.showSystems();
+    }
+    this.showSentence(this.store.add(found), given);
   }
 
   liveForm(live) {
