@@ -125,8 +125,7 @@ RECIPE = Recipe(
     equal_to="transformer",
     joined=(20, 60),
     about="What are the attention mechanisms of ten years worth for translation, under equal conditions? Each is in "
-    "its place in one small Transformer or, without heads, in one RNN; all have as many parameters, the same text, and "
-    "the best of three learning rates.",
+    "its place in one small Transformer or, without heads, in one RNN; all have as many parameters and the same text.",
     tables=(
         Ranking(
             "Ranking",
