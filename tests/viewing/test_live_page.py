@@ -68,7 +68,10 @@ def libraries(tmp_path_factory):
 def of_kind(kind, folder):
     """A translator of another kind of subwords."""
     sides = ("source", "target")
-    models = [train_subwords(tiny.sentences(side), folder / f"{kind}.{side}", None, model_type=kind) for side in sides]
+    models = [
+        train_subwords(tiny.sentences(side), folder / f"{kind}.{side}", None, model_type=kind).read_bytes()
+        for side in sides
+    ]
     source = TranslationTokenizer(models[0], config_file="source_tokenizer.json")
     target = TranslationTokenizer(models[1])
     body = RNNBackbone(source.vocabulary_size(), target.vocabulary_size(), **tiny.BACKBONE)
