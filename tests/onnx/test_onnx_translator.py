@@ -21,40 +21,35 @@ from keras_attn_zoo.translators import Translator
 from keras_attn_zoo.translators.onnx_export import export_to_onnx
 from tests import tiny
 
-# The last but one has as many tokens as there may be.
-TEXTS = [*tiny.sentences("source")[:9], tiny.sentences("source")[10] + " k" * 7, ""]
+# The second has as many tokens as there may be.
+TEXTS = ["", tiny.sentences("source")[10] + " k" * 7, *tiny.sentences("source", 200)]
 ONE_LAYER = {"encoder_layers": 1, "decoder_layers": 1}
-RAN = {"encoder_attention": "recurrent", "decoder_attention": "recurrent", "max_length": 24}
+SIZES = {
+    "rnn": {"embedding_dim": 6, "hidden_dim": 8},
+    "transformer": {"width": 16, "num_heads": 4, "ffn_dim": 24, "decoder_layers": 2, "max_length": 24},
+}
+
+
+def named(name):
+    """A named system at a small size."""
+    system = SYSTEMS[name].override(**SIZES[SYSTEMS[name].body], tie_embeddings="none")
+    system = system.override(encoder_layers=min(2, system.sizes["encoder_layers"]))
+    return tiny.translator(body=functools.partial(tiny.of_system, system), sampler=BeamSearch(4, length_penalty=0.6))
+
+
 TRANSLATORS = {
     "rnn": lambda: tiny.translator(cross_attention="bahdanau_feedback"),
-    "transformer": lambda: tiny.translator(body=tiny.transformer, **ONE_LAYER, encoder_attention="recurrent"),
-    "rnn of three cells": lambda: tiny.translator(cell="lstm", encoder_layers=2, cross_attention="coverage"),
-    "latent": lambda: tiny.translator(body=tiny.transformer, output="latent", marginalization="top_k", top_k=2),
-    "recurrent cross-attention": lambda: tiny.translator(
-        body=tiny.transformer, cross_attention="energy_accumulation", **ONE_LAYER
-    ),
-    "average": lambda: tiny.translator(body=tiny.transformer, decoder_attention=["average", "multi_head"]),
-    "ran": lambda: tiny.translator(body=tiny.transformer, **RAN),
-    "positions": lambda: tiny.translator(
-        body=tiny.transformer, encoder_attention="gaussian", decoder_attention="random_synthesizer"
-    ),
+    "one layer": lambda: tiny.translator(body=tiny.transformer, **ONE_LAYER, encoder_attention="recurrent"),
     "pooled": lambda: tiny.translator(
         sampler=PooledBeamSearch(3, length_penalty=0.8, min_length=2, no_repeat_ngram=2, forced_end=3)
     ),
-    # What is seen of the past: a latent, a matrix, a window; an alignment, a sum of energies, earlier weights.
-    "of later years": lambda: tiny.translator(
-        body=tiny.transformer,
-        encoder_attention=["multi_head_latent", "retention", "sliding_window"],
-        decoder_attention=["multi_head_latent", "retention", "sliding_window"],
-        cross_attention=["multi_head_latent", "multi_head_temporal", "structural_biases"],
-        encoder_layers=3,
-        decoder_layers=3,
-    ),
-    "monotonic": lambda: tiny.translator(cross_attention="monotonic_chunkwise"),
     "int8": lambda: quantized(tiny.translator(body=tiny.transformer, **ONE_LAYER)),
     "ensemble": lambda: Translator.ensemble([tiny.translator(seed=3), tiny.translator(seed=4)]),
+    # Between them, every mechanism in every place.
+    **{name: functools.partial(tiny.mixed_transformer, name) for name in tiny.EVERY_MECHANISM},
+    **{name: functools.partial(named, name) for name in SYSTEMS},
 }
-BY_DAY = ("rnn", "transformer")
+BY_DAY = ("rnn", "one layer")
 only_torch = pytest.mark.skipif(keras.config.backend() != "torch", reason="PyTorch writes it")
 pytestmark = pytest.mark.long
 
@@ -113,7 +108,7 @@ def test_the_search_may_be_another_one():
 
 @only_torch
 def test_a_translation_needs_neither_keras_nor_a_backend():
-    translator, folder = exported("transformer")
+    translator, folder = exported("one layer")
     code = """
 import sys
 sys.modules.update(dict.fromkeys(["keras", "keras_hub", "torch", "tensorflow", "jax", "onnx", "sacrebleu"]))
@@ -183,8 +178,11 @@ def test_bad_arguments_are_one_line():
     served = ONNXTranslator(exported("rnn")[1])
     for options, message in (
         ({"n_best": 4}, "more beams"),
-        ({"beams": 0}, "beams must be from 1"),
-        ({"length_penalty": -1.0}, "length_penalty must be from 0"),
+        ({"beams": 0}, "beams must be an integer from 1"),
+        ({"beams": 1.5}, "beams must be an integer from 1"),
+        ({"no_repeat_ngram": -1}, "no_repeat_ngram must be an integer from 0"),
+        ({"length_penalty": -1.0}, "length_penalty must be a number from 0"),
+        ({"batch_size": 0}, "batch_size must be a positive integer"),
         ({"max_length": 17}, "from 2 to 16, as exported"),
     ):
         with pytest.raises(UserError, match=message):
