@@ -238,6 +238,6 @@ def _session(path, threads):
         # onnxruntime's errors have no common class, and may begin with a signature of C++.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rpartition(") ")[2][:200]
         raise UserError(
-            f"onnxruntime {onnxruntime.__version__} cannot open {shown(path)}: {reason}. Install a newer one, or export "
-            "the translator again."
+            f"onnxruntime {onnxruntime.__version__} cannot open {shown(path)}: {reason}. Install a newer one, or "
+            "export the translator again."
         ) from None

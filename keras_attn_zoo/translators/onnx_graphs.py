@@ -24,6 +24,8 @@ from keras_attn_zoo.kernels import inference
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators.search import suppressed_logits
 
+# The newest that PyTorch writes; every onnxruntime that the extra `onnx` allows reads it.
+_OPSET = 23
 # Two sizes of a search, by which the axes of its tensors are told apart.
 _SIZES = {"batch": (2, 3), "source": (4, 5), "past": (6, 7)}
 # The sizes of an example; a number of positions, or of anything else, is open if the example has at least 2.
@@ -224,9 +226,10 @@ def write_program(
             # What holds for all lengths but one, such as that of a matrix that is cut, would refuse that one.
             prefer_deferred_runtime_asserts_over_guards=True,
         )
-        torch.onnx.export(
-            program, dynamo=True, input_names=inputs, output_names=outputs, verbose=False, external_data=False
-        ).save(path)
+        names = {"input_names": inputs, "output_names": outputs}
+        torch.onnx.export(program, dynamo=True, opset_version=_OPSET, **names, verbose=False, external_data=False).save(
+            path
+        )
 
 
 @contextlib.contextmanager

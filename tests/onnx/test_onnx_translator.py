@@ -13,13 +13,17 @@ import keras
 import numpy as np
 import pytest
 
+from keras_attn_zoo.bodies.schema import BODIES
 from keras_attn_zoo.cli import main
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch, Sampling
 from keras_attn_zoo.onnx import ONNXTranslator
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.runs.outline import body_arguments
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import Translator
 from keras_attn_zoo.translators.onnx_export import export_to_onnx
 from tests import tiny
+from tests.weights import fill_weights
 
 # The second has as many tokens as there may be.
 TEXTS = ["", tiny.sentences("source")[10] + " k" * 7, *tiny.sentences("source", 200)]
@@ -31,10 +35,17 @@ SIZES = {
 
 
 def named(name):
-    """A named system at a small size."""
+    """A named system at a small size, with weights by which translations depend on the source."""
     system = SYSTEMS[name].override(**SIZES[SYSTEMS[name].body], tie_embeddings="none")
     system = system.override(encoder_layers=min(2, system.sizes["encoder_layers"]))
-    return tiny.translator(body=functools.partial(tiny.of_system, system), sampler=BeamSearch(4, length_penalty=0.6))
+    body = BODIES[system.body].body_class(tiny.PIECES, tiny.PIECES, **body_arguments(system))
+    fill_weights(body, seed=3, scale=1.0)
+    for weight in body.weights:
+        if "source_embedding" in weight.path:
+            weight.assign(weight * 3)
+        elif len(weight.shape) == 1:
+            weight.assign(weight / 5 + weight.path.endswith(("gamma", "scale")))
+    return tiny.translator(body=lambda **_: body, sampler=BeamSearch(4, length_penalty=0.6))
 
 
 TRANSLATORS = {
@@ -73,15 +84,23 @@ def exported(name):
 
 
 def check(found, expected, tolerance=1e-4):
-    """Compare hypotheses: tokens, scores and attention."""
+    """Compare hypotheses: tokens, scores and attention. Those of a sentence stand in the order of their scores."""
     assert [len(one) for one in found] == [len(one) for one in expected]
-    for ours, keras_own in zip(*map(itertools.chain.from_iterable, (found, expected)), strict=True):
+    for hypotheses in (*found, *expected):
+        scores = [one.score for one in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+    for ours, keras_own in zip(*map(by_tokens, (found, expected)), strict=True):
         assert (ours.text, ours.tokens, ours.token_ids) == (keras_own.text, keras_own.tokens, keras_own.token_ids)
         assert ours.source_tokens == keras_own.source_tokens
         np.testing.assert_allclose(
             [ours.score, ours.log_prob], [keras_own.score, keras_own.log_prob], atol=tolerance, rtol=0
         )
         np.testing.assert_allclose(ours.attention, keras_own.attention, atol=tolerance / 10, rtol=0)
+
+
+def by_tokens(translations):
+    """All hypotheses, those of a sentence by their tokens: in the order of scores, equal ones may change places."""
+    return [one for of_sentence in translations for one in sorted(of_sentence, key=lambda one: one.token_ids)]
 
 
 @only_torch
@@ -91,7 +110,9 @@ def check(found, expected, tolerance=1e-4):
 def test_translations_are_those_of_keras(name):
     translator, folder = exported(name)
     served = ONNXTranslator(folder)
-    for texts, n_best, batch_size in ((TEXTS, 3, 4), (TEXTS[:1], 1, 32)):
+    count = 12 if name in BY_DAY else len(TEXTS)
+    beams = translator.sampler.num_beams
+    for texts, n_best, batch_size in ((TEXTS[:count], beams, 64), (TEXTS[:12], 2, 4), (TEXTS[2:3], 1, 1)):
         options = {"n_best": n_best, "attention": True, "batch_size": batch_size}
         check(served.translate(texts, **options), translator.translate(texts, **options))
     assert not list(folder.parent.glob(".*"))
@@ -116,10 +137,22 @@ from keras_attn_zoo.cli import main
 import keras_attn_zoo.onnx
 sys.exit(main(["translate", *sys.argv[1:]]))
 """
-    command = [sys.executable, "-c", code, str(folder), *TEXTS[:2], "--beams", "2", "--scores"]
+    command = [sys.executable, "-c", code, str(folder), *TEXTS[2:4], "--beams", "2", "--scores"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    best = translator.translate(TEXTS[:2], sampler=BeamSearch(2, length_penalty=0.6))
+    best = translator.translate(TEXTS[2:4], sampler=BeamSearch(2, length_penalty=0.6))
     assert found.splitlines() == [f"{one.text}\t{one.score:.4f}" for [one] in best]
+
+
+@only_torch
+def test_a_stopped_file_is_gone_on_with(tmp_path, capsys):
+    translator, folder = exported("rnn")
+    line = ["translate", str(folder), "--input", str(tmp_path / "in"), "--output", str(tmp_path / "out"), "--resume"]
+    (tmp_path / "in").write_text(f"{TEXTS[2]}\n{' '.join(TEXTS)}\n")
+    assert main(line) == 2 and "line 2 has" in capsys.readouterr().err
+    assert main([*line, "--beams", "2"]) == 2 and "was begun with beams=None, not 2" in capsys.readouterr().err
+    (tmp_path / "in").write_text(f"{TEXTS[2]}\n{TEXTS[3]}\n")
+    assert main(line) == 0
+    assert (tmp_path / "out").read_text().splitlines() == [one.text for [one] in translator.translate(TEXTS[2:4])]
 
 
 @only_torch
