@@ -186,7 +186,7 @@ def test_the_extras_bring_what_the_package_imports():
     assert names(extras["tasks"]) == list(TASKS.values())
     assert names(extras["corpora"]) == list(CORPORA.values())
     assert names(extras["aligners"]) == list(ALIGNERS.values())
-    assert names(extras["onnx"]) == list(ONNX.values())
+    assert names(extras["onnx"]) == [*ONNX.values(), "filelock"]
     assert extras["all"] == ["keras-attn-zoo[translate,tasks,corpora,tensorboard,jax,tensorflow,torch]"]
     # eflomal is compiled, and under another licence, so `all` leaves the aligners out.
     extra = ("translate", "tasks", "corpora", "tensorboard", "aligners", "onnx", "jax", "tensorflow", "torch")

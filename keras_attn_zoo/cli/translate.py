@@ -145,18 +145,19 @@ def _by_keras(options, models):
 def _by_onnx(options):
     """Return the same of a translator that was exported to ONNX."""
     without = {**dict.fromkeys(("top_k", "strategy", "mbr", "prefix", "require_file", "devices", "backend"))}
-    without |= {"forbid": [], "require": [], "replace_unknown": False, "precision": "float32", "resume": False}
+    without |= {"forbid": [], "require": [], "replace_unknown": False, "precision": "float32"}
     refuse(options, f"{shown(options.model)} was exported to ONNX, with a plain beam search", **without)
     from keras_attn_zoo.onnx import ONNXTranslator
+    from keras_attn_zoo.support.checksums import CHECKSUMS, sha256
 
     translator = ONNXTranslator(options.model)
-    names = ("n_best", "batch_size", "beams", "length_penalty", "coverage_penalty", "min_length", "no_repeat_ngram")
-    how = {name: getattr(options, name) for name in names}
+    names = ("n_best", "beams", "length_penalty", "coverage_penalty", "min_length", "no_repeat_ngram")
+    how = {"max_length": options.max_tokens, **{name: getattr(options, name) for name in names}}
 
     def translate(sentences, numbers, progress):
-        return translator.translate(sentences, max_length=options.max_tokens, progress=progress, **how)
+        return translator.translate(sentences, batch_size=options.batch_size, progress=progress, **how)
 
-    return translate, None
+    return translate, lambda: {**how, "scores": options.scores, "checksums": sha256(Path(options.model) / CHECKSUMS)}
 
 
 def _from_leader(options, windows):

@@ -113,7 +113,8 @@ class FirstOrderAlignment(Configured, keras.layers.Layer):
         weights = ops.exp(ops.maximum(jumps - ops.max(jumps), -_LARGEST_DIFFERENCE))
         positions = ops.arange(source, dtype="int32")
         distances = ops.clip(positions[None] - positions[:, None], -self.max_jump, self.max_jump)
-        return ops.take(weights, distances + self.max_jump, axis=0)
+        # A column: of a vector, PyTorch exports a squeeze of what it has taken.
+        return ops.take(weights[:, None], distances + self.max_jump, axis=0)[..., 0]
 
     def compute_output_spec(self, prior: Tensor, *inputs: Tensor) -> keras.KerasTensor:
         """Return shape and type."""

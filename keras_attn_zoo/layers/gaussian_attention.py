@@ -6,6 +6,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_attn_zoo.kernels import along_last
 from keras_attn_zoo.layers.base.checks import is_integer, is_number
 from keras_attn_zoo.layers.base.position_attention import PositionAttention
 from keras_attn_zoo.layers.registry import attention
@@ -138,5 +139,5 @@ class GaussianAttention(PositionAttention):
             weights = ops.pad(weights, ((0, 0), (0, 0), (0, 0), (self.window - 1, 0)))
             places = memory["index"] + ops.arange(self.window, dtype="int32")
             places = ops.broadcast_to(places, (1, self.num_heads, 1, self.window))
-            weights = ops.take_along_axis(weights, places, axis=-1)
+            weights = along_last(weights, places)
         return super().weigh(weights, memory, mask, training)

@@ -18,10 +18,18 @@ from keras_attn_zoo.data.truncation import Truncation
 from keras_attn_zoo.onnx.description import ENCODER, STEP, read_description
 from keras_attn_zoo.onnx.numpy_beam_search import BeamSearch, PooledBeamSearch
 from keras_attn_zoo.onnx.onnx_steps import ONNXSteps
-from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS
-from keras_attn_zoo.support.errors import UserError, counted
+from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS, MOST_TOKENS
+from keras_attn_zoo.support.errors import UserError, check_counts, counted
 from keras_attn_zoo.support.files import PathLike, read_bytes, read_json, shown
+from keras_attn_zoo.support.setting_types import Number, Whole
 from keras_attn_zoo.support.threads import in_order
+
+# What a search can be given, as `SearchSettings` has it, whose module is above this one.
+_SETTINGS = {
+    "beams": Whole(least=1, most=MOST_BEAMS),
+    **dict.fromkeys(("length_penalty", "coverage_penalty"), Number(least=0, most=HIGHEST_PENALTY)),
+    **dict.fromkeys(("min_length", "no_repeat_ngram"), Whole(least=0, most=MOST_TOKENS)),
+}
 
 
 class ONNXTranslator:
@@ -126,6 +134,7 @@ class ONNXTranslator:
                 exported one; a setting that a search cannot have.
         """
         alone = isinstance(sentences, str)
+        check_counts(batch_size=batch_size, n_best=n_best)
         given = {"beams": beams, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty}
         given |= {"min_length": min_length, "no_repeat_ngram": no_repeat_ngram}
         search = self._search(given, n_best, attention, max_length)
@@ -174,11 +183,8 @@ class ONNXTranslator:
         """Return the search with some settings other than its own."""
         settings = {**self.search_settings, **{name: value for name, value in given.items() if value is not None}}
         pooled = settings.pop("pooled", None)
-        if not 1 <= settings["beams"] <= MOST_BEAMS:
-            raise UserError(f"beams must be from 1 to {MOST_BEAMS}; received {settings['beams']}.")
-        for name in ("length_penalty", "coverage_penalty"):
-            if not 0 <= settings.get(name, 0) <= HIGHEST_PENALTY:
-                raise UserError(f"{name} must be from 0 to {HIGHEST_PENALTY}; received {settings[name]}.")
+        for name, value in settings.items():
+            _SETTINGS[name].check(value, name)
         if not 1 <= n_best <= settings["beams"]:
             beams = counted(settings["beams"], "beam")
             raise UserError(
@@ -189,8 +195,9 @@ class ONNXTranslator:
             raise UserError("a pooled search, as this translator has it, has no coverage_penalty: leave it out.")
         limit = self.description["lengths"]["target"]
         if max_length is not None:
-            if not 2 <= max_length <= limit:
-                raise UserError(f"max_length must be from 2 to {limit}, as exported; received {max_length}.")
+            if type(max_length) is not int or not 2 <= max_length <= limit:
+                bounds = f"must be from 2 to {limit}, as exported; received {max_length}."
+                raise UserError(f"max_length {bounds}", f"--max-tokens {bounds}")
             limit = max_length
         options = {"end": self.description["target"]["end"], "limit": limit, "n_best": n_best, "attention": attention}
         if pooled is None:
@@ -242,6 +249,9 @@ def _session(path, threads):
     try:
         return onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        # onnxruntime's errors have no common class.
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise UserError(f"onnxruntime cannot open {shown(path)}: {reason}. Export the translator again.") from None
+        # onnxruntime's errors have no common class, and may begin with a signature of C++.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rpartition(") ")[2][:200]
+        raise UserError(
+            f"onnxruntime {onnxruntime.__version__} cannot open {shown(path)}: {reason}. Install a newer one, or "
+            "export the translator again."
+        ) from None

@@ -24,6 +24,8 @@ from keras_attn_zoo.kernels import inference
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators.search import suppressed_logits
 
+# The newest that PyTorch writes; every onnxruntime that the extra `onnx` allows reads it.
+_OPSET = 23
 # Two sizes of a search, by which the axes of its tensors are told apart.
 _SIZES = {"batch": (2, 3), "source": (4, 5), "past": (6, 7)}
 # The sizes of an example; a number of positions, or of anything else, is open if the example has at least 2.
@@ -233,8 +235,9 @@ def write_program(
             # What holds for all lengths but one, such as that of a matrix that is cut, would refuse that one.
             prefer_deferred_runtime_asserts_over_guards=True,
         )
+        names = {"input_names": inputs, "output_names": outputs}
         written = torch.onnx.export(
-            program, dynamo=True, input_names=inputs, output_names=outputs, verbose=False, external_data=False
+            program, dynamo=True, opset_version=_OPSET, **names, verbose=False, external_data=False
         )
         if simplify is not None:
             simplify(written.model)
@@ -251,7 +254,7 @@ def _append(model: Any) -> None:
         pad = array.producer()
         if pad is None or pad.op_type != "Pad":
             continue
-        pads = pad.inputs[1].const_value.numpy()
+        pads = onnx_ir.convenience.get_const_tensor(pad.inputs[1]).numpy()
         before, (axis,) = pad.inputs[0], pads[len(pads) // 2 :].nonzero()[0]
         if [*update.shape] != [1 if i == axis else size for i, size in enumerate(before.shape)]:
             continue

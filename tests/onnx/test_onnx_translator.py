@@ -1,7 +1,6 @@
 """Translators exported to ONNX, held against Keras; and what is said of those that are damaged."""
 
 import functools
-import itertools
 import json
 import shutil
 import subprocess
@@ -13,49 +12,55 @@ import keras
 import numpy as np
 import pytest
 
+from keras_attn_zoo.bodies.schema import BODIES
 from keras_attn_zoo.cli import main
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch, Sampling
 from keras_attn_zoo.onnx import ONNXTranslator
+from keras_attn_zoo.runs.named_systems import SYSTEMS
+from keras_attn_zoo.runs.outline import body_arguments
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import Translator
 from keras_attn_zoo.translators.onnx_export import export_to_onnx
 from tests import tiny
+from tests.weights import fill_weights
 
-# The last but one has as many tokens as there may be.
-TEXTS = [*tiny.sentences("source")[:9], tiny.sentences("source")[10] + " k" * 7, ""]
+# The second has as many tokens as there may be.
+TEXTS = ["", tiny.sentences("source")[10] + " k" * 7, *tiny.sentences("source", 200)]
 ONE_LAYER = {"encoder_layers": 1, "decoder_layers": 1}
-RAN = {"encoder_attention": "recurrent", "decoder_attention": "recurrent", "max_length": 24}
+SIZES = {
+    "rnn": {"embedding_dim": 6, "hidden_dim": 8},
+    "transformer": {"width": 16, "num_heads": 4, "ffn_dim": 24, "decoder_layers": 2, "max_length": 24},
+}
+
+
+def named(name):
+    """A named system at a small size, with weights by which translations depend on the source."""
+    system = SYSTEMS[name].override(**SIZES[SYSTEMS[name].body], tie_embeddings="none")
+    system = system.override(encoder_layers=min(2, system.sizes["encoder_layers"]))
+    body = BODIES[system.body].body_class(tiny.PIECES, tiny.PIECES, **body_arguments(system))
+    fill_weights(body, seed=3, scale=1.0)
+    for weight in body.weights:
+        if "source_embedding" in weight.path:
+            weight.assign(weight * 3)
+        elif len(weight.shape) == 1:
+            weight.assign(weight / 5 + weight.path.endswith(("gamma", "scale")))
+    return tiny.translator(body=lambda **_: body, sampler=BeamSearch(4, length_penalty=0.6))
+
+
 TRANSLATORS = {
     "rnn": lambda: tiny.translator(cross_attention="bahdanau_feedback"),
-    "transformer": lambda: tiny.translator(body=tiny.transformer, **ONE_LAYER, encoder_attention="recurrent"),
-    "rnn of three cells": lambda: tiny.translator(cell="lstm", encoder_layers=2, cross_attention="coverage"),
-    "latent": lambda: tiny.translator(body=tiny.transformer, output="latent", marginalization="top_k", top_k=2),
-    "recurrent cross-attention": lambda: tiny.translator(
-        body=tiny.transformer, cross_attention="energy_accumulation", **ONE_LAYER
-    ),
-    "average": lambda: tiny.translator(body=tiny.transformer, decoder_attention=["average", "multi_head"]),
-    "ran": lambda: tiny.translator(body=tiny.transformer, **RAN),
-    "positions": lambda: tiny.translator(
-        body=tiny.transformer, encoder_attention="gaussian", decoder_attention="random_synthesizer"
-    ),
+    "one layer": lambda: tiny.translator(body=tiny.transformer, **ONE_LAYER, encoder_attention="recurrent"),
     "pooled": lambda: tiny.translator(
         sampler=PooledBeamSearch(3, length_penalty=0.8, min_length=2, no_repeat_ngram=2, forced_end=3)
     ),
-    # What is seen of the past: a latent, a matrix, a window; an alignment, a sum of energies, earlier weights.
-    "of later years": lambda: tiny.translator(
-        body=tiny.transformer,
-        encoder_attention=["multi_head_latent", "retention", "sliding_window"],
-        decoder_attention=["multi_head_latent", "retention", "sliding_window"],
-        cross_attention=["multi_head_latent", "multi_head_temporal", "structural_biases"],
-        encoder_layers=3,
-        decoder_layers=3,
-    ),
-    "monotonic": lambda: tiny.translator(cross_attention="monotonic_chunkwise"),
     "int8": lambda: quantized(tiny.translator(body=tiny.transformer, **ONE_LAYER)),
     "ensemble": lambda: Translator.ensemble([tiny.translator(seed=3), tiny.translator(seed=4)]),
+    # Between them, every mechanism in every place.
+    **{name: functools.partial(tiny.mixed_transformer, name) for name in tiny.EVERY_MECHANISM},
+    **{name: functools.partial(named, name) for name in SYSTEMS},
 }
 # An export takes half a minute. By day, that in int8 compares an RNN with Keras before it rounds.
-BY_DAY = "transformer"
+BY_DAY = "one layer"
 only_torch = pytest.mark.skipif(keras.config.backend() != "torch", reason="PyTorch writes it")
 pytestmark = pytest.mark.long
 
@@ -79,15 +84,23 @@ def exported(name):
 
 
 def check(found, expected, tolerance=1e-4):
-    """Compare hypotheses: tokens, scores and attention."""
+    """Compare hypotheses: tokens, scores and attention. Those of a sentence stand in the order of their scores."""
     assert [len(one) for one in found] == [len(one) for one in expected]
-    for ours, keras_own in zip(*map(itertools.chain.from_iterable, (found, expected)), strict=True):
+    for hypotheses in (*found, *expected):
+        scores = [one.score for one in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+    for ours, keras_own in zip(*map(by_tokens, (found, expected)), strict=True):
         assert (ours.text, ours.tokens, ours.token_ids) == (keras_own.text, keras_own.tokens, keras_own.token_ids)
         assert ours.source_tokens == keras_own.source_tokens
         np.testing.assert_allclose(
             [ours.score, ours.log_prob], [keras_own.score, keras_own.log_prob], atol=tolerance, rtol=0
         )
         np.testing.assert_allclose(ours.attention, keras_own.attention, atol=tolerance / 10, rtol=0)
+
+
+def by_tokens(translations):
+    """All hypotheses, those of a sentence by their tokens: in the order of scores, equal ones may change places."""
+    return [one for of_sentence in translations for one in sorted(of_sentence, key=lambda one: one.token_ids)]
 
 
 @only_torch
@@ -97,7 +110,9 @@ def check(found, expected, tolerance=1e-4):
 def test_translations_are_those_of_keras(name):
     translator, folder = exported(name)
     served = ONNXTranslator(folder)
-    for texts, n_best, batch_size in ((TEXTS, 3, 4), (TEXTS[:1], 1, 32)):
+    count = 12 if name in BY_DAY else len(TEXTS)
+    beams = translator.sampler.num_beams
+    for texts, n_best, batch_size in ((TEXTS[:count], beams, 64), (TEXTS[:12], 2, 4), (TEXTS[2:3], 1, 1)):
         options = {"n_best": n_best, "attention": True, "batch_size": batch_size}
         check(served.translate(texts, **options), translator.translate(texts, **options))
     assert not list(folder.parent.glob(".*"))
@@ -122,10 +137,22 @@ from keras_attn_zoo.cli import main
 import keras_attn_zoo.onnx
 sys.exit(main(["translate", *sys.argv[1:]]))
 """
-    command = [sys.executable, "-c", code, str(folder), *TEXTS[:2], "--beams", "2", "--scores"]
+    command = [sys.executable, "-c", code, str(folder), *TEXTS[2:4], "--beams", "2", "--scores"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    best = translator.translate(TEXTS[:2], sampler=BeamSearch(2, length_penalty=0.6))
+    best = translator.translate(TEXTS[2:4], sampler=BeamSearch(2, length_penalty=0.6))
     assert found.splitlines() == [f"{one.text}\t{one.score:.4f}" for [one] in best]
+
+
+@only_torch
+def test_a_stopped_file_is_gone_on_with(tmp_path, capsys):
+    translator, folder = exported(BY_DAY)
+    line = ["translate", str(folder), "--input", str(tmp_path / "in"), "--output", str(tmp_path / "out"), "--resume"]
+    (tmp_path / "in").write_text(f"{TEXTS[2]}\n{' '.join(TEXTS)}\n")
+    assert main(line) == 2 and "line 2 has" in capsys.readouterr().err
+    assert main([*line, "--beams", "2"]) == 2 and "was begun with beams=None, not 2" in capsys.readouterr().err
+    (tmp_path / "in").write_text(f"{TEXTS[2]}\n{TEXTS[3]}\n")
+    assert main(line) == 0
+    assert (tmp_path / "out").read_text().splitlines() == [one.text for [one] in translator.translate(TEXTS[2:4])]
 
 
 @only_torch
@@ -184,8 +211,11 @@ def test_bad_arguments_are_one_line():
     served = ONNXTranslator(exported(BY_DAY)[1])
     for options, message in (
         ({"n_best": 4}, "more beams"),
-        ({"beams": 0}, "beams must be from 1"),
-        ({"length_penalty": -1.0}, "length_penalty must be from 0"),
+        ({"beams": 0}, "beams must be an integer from 1"),
+        ({"beams": 1.5}, "beams must be an integer from 1"),
+        ({"no_repeat_ngram": -1}, "no_repeat_ngram must be an integer from 0"),
+        ({"length_penalty": -1.0}, "length_penalty must be a number from 0"),
+        ({"batch_size": 0}, "batch_size must be a positive integer"),
         ({"max_length": 17}, "from 2 to 16, as exported"),
     ):
         with pytest.raises(UserError, match=message):
