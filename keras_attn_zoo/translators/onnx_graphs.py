@@ -254,8 +254,8 @@ def _append(model: Any) -> None:
         pad = array.producer()
         if pad is None or pad.op_type != "Pad":
             continue
-        pads = onnx_ir.convenience.get_const_tensor(pad.inputs[1]).numpy()
-        before, (axis,) = pad.inputs[0], pads[len(pads) // 2 :].nonzero()[0]
+        pads: Any = onnx_ir.convenience.get_const_tensor(pad.inputs[1])
+        before, (axis,) = pad.inputs[0], pads.numpy()[len(array.shape) :].nonzero()[0]
         if [*update.shape] != [1 if i == axis else size for i, size in enumerate(before.shape)]:
             continue
         new = onnx_ir.node("Concat", [before, update], attributes={"axis": int(axis)})
