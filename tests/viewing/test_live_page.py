@@ -76,7 +76,7 @@ def of_kind(kind, folder):
     target = TranslationTokenizer(models[1])
     body = RNNBackbone(source.vocabulary_size(), target.vocabulary_size(), **tiny.BACKBONE)
     fill_weights(body, seed=3, scale=1.0)
-    lengths = {"encoder_sequence_length": 40, "decoder_sequence_length": 20}
+    lengths = {"encoder_sequence_length": 40, "decoder_sequence_length": 40}
     translator = Translator(body, TranslationPreprocessor(source, target, **lengths))
     translator.compile(sampler=BeamSearch(2))
     return translator
