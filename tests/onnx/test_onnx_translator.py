@@ -38,12 +38,12 @@ def named(name):
     system = SYSTEMS[name].override(**SIZES[SYSTEMS[name].body], tie_embeddings="none")
     system = system.override(encoder_layers=min(2, system.sizes["encoder_layers"]))
     body = BODIES[system.body].body_class(tiny.PIECES, tiny.PIECES, **body_arguments(system))
-    fill_weights(body, seed=3, scale=1.0)
+    fill_weights(body, seed=3, scale=0.5 if system.body == "transformer" else 1.0)
     for weight in body.weights:
-        if "source_embedding" in weight.path:
-            weight.assign(weight * 3)
-        elif len(weight.shape) == 1:
+        if len(weight.shape) == 1:
             weight.assign(weight / 5 + weight.path.endswith(("gamma", "scale")))
+        elif "source_embedding" in weight.path or "output_projection" in weight.path:
+            weight.assign(weight * 3)
     return tiny.translator(body=lambda **_: body, sampler=BeamSearch(4, length_penalty=0.6))
 
 
@@ -169,13 +169,14 @@ def test_products_in_int8_take_a_quarter_of_the_size(tmp_path):
 
 @only_torch
 @pytest.mark.slow
-def test_a_marian_model_translates_alike(tmp_path):
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "separate"])
+def test_a_marian_model_translates_alike(tmp_path, shared):
     from tests.translators.marian_checkpoint import text, write
 
-    write(tmp_path / "model")
+    write(tmp_path / "model", share_encoder_decoder_embeddings=shared)
     translator = Translator.from_preset(str(tmp_path / "model"))
     export_to_onnx(translator, tmp_path / "exported")
-    texts, options = text("source", 20), {"n_best": 2, "attention": True}
+    texts, options = text("source", 200), {"n_best": 4, "attention": True}
     check(ONNXTranslator(tmp_path / "exported").translate(texts, **options), translator.translate(texts, **options))
 
 
