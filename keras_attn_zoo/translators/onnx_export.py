@@ -78,8 +78,8 @@ def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32"
         difference = largest_difference(translator, ONNXTranslator(aside), programs)
         if not difference < _TOLERANCE:
             raise UserError(
-                f"what was exported differs from Keras by {difference:.2g}: weights are so large that rounding counts, or "
-                "this version of PyTorch or onnxruntime makes a mistake. Install others."
+                f"what was exported differs from Keras by {difference:.2g}: weights are so large that rounding counts, "
+                "or this version of PyTorch or onnxruntime makes a mistake. Install others."
             )
         if precision == "int8":
             for name in (ENCODER, STEP):
