@@ -24,6 +24,7 @@ BROUGHT = {
 }
 BROUGHT["rouge-score"] = {"rouge_score"}
 BROUGHT["systran-align"] = {"systran_align"}
+BROUGHT["onnxscript"] = {"onnxscript", "onnx_ir"}
 BROUGHT["tensorflow"] = {"tensorflow", "tensorflow_text"}
 
 LAYERS_ALONE = """

@@ -69,9 +69,8 @@ def test_a_translator_of_each_form_learns(name):
     assert np.isfinite(logs["loss"]).all()
     assert np.mean(logs["loss"][-3:]) < 0.7 * logs["loss"][0]
     if name == "hard":
-        # A bound is trained, perplexity is that of the exact sum: the mean of the bound is above its logarithm.
-        gaps = np.array(logs["loss"]) - np.log(logs["perplexity"])
-        assert gaps.mean() > 0 and np.abs(gaps).min() > 1e-6
+        # A sample of the bound is trained, perplexity is that of the exact sum; the samples are too few for a mean.
+        assert np.abs(np.array(logs["loss"]) - np.log(logs["perplexity"])).min() > 1e-6
 
 
 @pytest.mark.one_backend
