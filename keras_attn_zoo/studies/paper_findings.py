@@ -27,6 +27,7 @@ from keras_attn_zoo.studies.paper_cells import NOT_MEASURED, NOT_RUN, Runs, Valu
 from keras_attn_zoo.studies.paper_files import MOST_DIGITS, about_texts
 from keras_attn_zoo.studies.paper_tables import BETTER, DECIMALS, LEVEL, WORSE, Cell, Contrast, Finding, cells_of
 from keras_attn_zoo.studies.tabular import Table
+from keras_attn_zoo.support.escapes import in_markdown
 
 AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "too little to say"
 # It is as the paper claims, and far from the paper's figures.
@@ -235,34 +236,43 @@ def findings_table(findings: Sequence[Finding], found: Sequence[Sequence[Compari
     """Return claims and what was found on each as a table: those with a verdict first.
 
     A comparison with an interval has a row. Others of a claim share one if they have the same verdict for the same
-    reason; it has the range of their differences. Lines below the table name those without a number of ours.
+    reason; it has the range of their differences. See `without_numbers` for the rest.
     """
-    claims = [f"{i}. {one.claim} ({one.place})" for i, one in enumerate(findings, start=1)]
     # Without a test there is neither.
     tested = any(one.interval for comparisons in found for one in comparisons)
     rows: list[list[str]] = []
-    without: dict[str, dict[int, list[Comparison]]] = collections.defaultdict(dict)
     for i in sorted(range(len(found)), key=lambda i: not is_decided(found[i])):
         groups: dict[tuple[str, str], list[Comparison]] = collections.defaultdict(list)
-        for one in sorted(found[i], key=lambda one: not one.interval):
-            if one.here:
-                groups[one.interval and one.systems + one.measured, verdict_of(one)].append(one)
-            else:
-                without[one.verdict].setdefault(i, []).append(one)
-        title = claims[i]
+        for one in sorted((one for one in found[i] if one.here), key=lambda one: not one.interval):
+            groups[one.interval and one.systems + one.measured, verdict_of(one)].append(one)
+        title = numbered(findings)[i]
         for (_, shown), group in groups.items():
             of_test = [group[0].interval, group[0].detectable] if tested else []
             rows.append([title, _together(group), "; ".join(differences(group)), *of_test, shown])
             title = str(i + 1)
-    lines = []
-    for why, of in without.items():
-        whole = [claims[i] for i in sorted(of) if len(of[i]) == len(found[i])]
-        part = {i: one for i, one in sorted(of.items()) if len(one) < len(found[i])}
-        some = _together([one for group in part.values() for one in group])
-        rest = [f"of {', '.join(str(i + 1) for i in part)}: {some}"] if part else []
-        lines.append(f"{why}: {'; '.join([*whole, *rest])}")
     of_tests = ["95 % interval", "could show"] if tested else []
-    return Table(["claim", "systems", "here [the paper]", *of_tests, "verdict"], rows, [*lines, *notes])
+    return Table(["claim", "systems", "here [the paper]", *of_tests, "verdict"], rows, notes)
+
+
+def without_numbers(findings: Sequence[Finding], found: Sequence[Sequence[Comparison]]) -> Iterator[str]:
+    """Yield lists of the claims, and of the systems of others, without a number of ours, each below its reason."""
+    for why in dict.fromkeys(one.verdict for comparisons in found for one in comparisons if not one.here):
+        lines, parts, rest = [], [], []
+        for i, (claim, comparisons) in enumerate(zip(numbered(findings), found, strict=True), start=1):
+            those = [one for one in comparisons if not one.here and one.verdict == why]
+            if len(those) == len(comparisons):
+                # A number that begins a line would begin another list.
+                lines.append(claim.replace(f"{i}.", f"**{i}.**", 1))
+            elif those:
+                parts.append(str(i))
+                rest += those
+        lines += [f"of {', '.join(parts)}: {_together(rest)}"] if rest else []
+        yield f"{why.capitalize()}:\n\n" + "\n".join(f"- {in_markdown(line)}" for line in lines)
+
+
+def numbered(findings: Sequence[Finding]) -> list[str]:
+    """Return claims with their numbers and their places in the paper."""
+    return [f"{number}. {one.claim} ({one.place})" for number, one in enumerate(findings, start=1)]
 
 
 def is_decided(comparisons: Iterable[Comparison]) -> bool:

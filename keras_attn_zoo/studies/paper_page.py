@@ -12,7 +12,15 @@ from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.tasks import METRICS, first_heading
 from keras_attn_zoo.studies.changed_settings import changes_line, changes_of
 from keras_attn_zoo.studies.paper_cells import Runs
-from keras_attn_zoo.studies.paper_findings import DIFFERS, IN_DIRECTION, by_claim, findings_table, notes_of
+from keras_attn_zoo.studies.paper_findings import (
+    DIFFERS,
+    IN_DIRECTION,
+    by_claim,
+    findings_table,
+    notes_of,
+    numbered,
+    without_numbers,
+)
 from keras_attn_zoo.studies.tabular import Table
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import check_file, kind_of, shown, write_text
@@ -70,12 +78,12 @@ def _findings(runs, comments):
         return
     yield "## Findings"
     if recipe.scale == "smoke":
-        claims = [f"{number}. {one.claim} ({one.place})" for number, one in enumerate(recipe.findings, start=1)]
-        yield "\n".join(_filled(claim, "   ") for claim in claims)
+        yield "\n".join(_filled(claim, "   ") for claim in numbered(recipe.findings))
         yield "Runs at the scale smoke show that the recipe runs, and nothing about these claims."
         return
     found = by_claim(runs)
     yield findings_table(recipe.findings, found, [*notes_of(runs, found)]).markdown()
+    yield from without_numbers(recipe.findings, found)
     yield comments
     yield _unexplained(found, comments)
 
