@@ -3,13 +3,11 @@
 import dataclasses
 import logging
 import re
-import statistics
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from keras_attn_zoo.runs.run_folder import RunFolder
-from keras_attn_zoo.runs.tasks import METRICS, first_heading
 from keras_attn_zoo.studies.changed_settings import changes_line, changes_of
 from keras_attn_zoo.studies.paper_cells import Runs
 from keras_attn_zoo.studies.paper_findings import (
@@ -137,28 +135,32 @@ def _pictures(runs: Runs) -> Iterator[str]:
 
 def _runs(runs):
     """What was run: seeds, steps, search, backend; the test text. What all have in common stands below."""
-    recipe, rows = runs.recipe, []
-    heading = first_heading(next(iter(recipe.entries.values())).system.data.task)
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for pair in runs.pairs:
-        for entry in recipe.entries:
+        for entry in runs.recipe.entries:
             folders = [RunFolder(folder) for folder in runs.folders(pair, entry)]
             if not folders:
                 continue
             scores = [run.read_scores()["test"] for run in folders]
-            score = statistics.fmean(one["text"]["metrics"][METRICS[heading]]["score"] for one in scores)
-            row = {"system": f"`{entry}`", **({"pair": str(pair)} if recipe.pairs else {})}
-            row |= {"seeds": str(len(folders)), "steps": _several(map(_steps, folders))}
-            row |= {"parameters": parameter_count(scores[0]["parameters"]), heading: f"{score:.1f}"}
-            row |= {"test text": _several(runs.tested_on(pair, entry))}
-            row |= {"test sentences": _several(one["sentences"] for one in scores)}
-            row |= {"beams": _several(one["beams"] for one in scores)}
-            row |= {"length penalty": _several(f"{one['length_penalty']:g}" for one in scores)}
-            rows.append({**row, "backend": _several(one["training"]["environment"] for one in scores)})
-    shared = [name for name in rows[0] if name not in ("system", heading) and len({row[name] for row in rows}) == 1]
-    kept = [name for name in rows[0] if name not in shared]
-    notes = [f"all: {', '.join(f'{name} {rows[0][name]}' for name in shared)}"] if shared else []
+            row = {
+                "pair": pair or "",
+                "seeds": f"{len(folders)}",
+                "steps": _several(map(_steps, folders)),
+                "parameters": parameter_count(scores[0]["parameters"]),
+                "test text": _several(runs.tested_on(pair, entry)),
+                "test sentences": _several(one["sentences"] for one in scores),
+                "beams": _several(one["beams"] for one in scores),
+                "length penalty": _several(f"{one['length_penalty']:g}" for one in scores),
+                "backend": _several(one["training"]["environment"] for one in scores),
+            }
+            groups.setdefault(tuple(row.items()), []).append(f"`{entry}`")
+    rows = [dict(items) for items in groups]
+    shared = [name for name, value in rows[0].items() if all(row[name] == value for row in rows)]
+    own = [name for name in rows[0] if name not in shared]
+    lines = [[", ".join(names), *(row[name] for name in own)] for row, names in zip(rows, groups.values(), strict=True)]
+    alike = ", ".join(f"{name} {rows[0][name]}" for name in shared if rows[0][name])
     yield "## Runs"
-    yield Table(kept, [[row[name] for name in kept] for row in rows], notes).markdown()
+    yield Table(["system", *own], lines, [f"all: {alike}"]).markdown()
 
 
 def _several(values):

@@ -107,9 +107,11 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], text:
 
 
 def _grouped(titles: Iterable[str]) -> list[str]:
-    """Titles one after another; what several have in brackets stands once."""
-    groups = itertools.groupby(titles, lambda title: title.partition(" [")[1:])
-    return [", ".join(one.partition(" [")[0] for one in some) + "".join(text) for text, some in groups]
+    """Titles one after another; what several have in brackets, or before them, stands once."""
+    found: dict[str, list[str]] = {}
+    for (_, text), some in itertools.groupby(titles, lambda title: title.partition(" [")[1:]):
+        found.setdefault(", ".join(one.partition(" [")[0] for one in some), []).append(text.removesuffix("]"))
+    return [f"{names} [{'; '.join(texts)}]" if any(texts) else names for names, texts in found.items()]
 
 
 def csv_text(lines: Sequence[Mapping[str, object]]) -> str:
