@@ -68,7 +68,7 @@ def changes_line(found: Changes, every: Collection[str] = (), scale: str | None 
         >>> changes_line({"beams": {("5", "4"): ["`a`"]}})
         'Settings changed: beams=4 (5).'
         >>> changes_line({"beams": {("5", "4"): ["`a`"]}}, ["`a`", "`b`"], "small")
-        'Settings changed (the recipe at the scale small): beams=4 (5; `a`).'
+        "Settings changed, the recipe's at the scale small in parentheses: beams=4 (5; `a`)."
     """
     parts = []
     for key, values in found.items():
@@ -78,7 +78,7 @@ def changes_line(found: Changes, every: Collection[str] = (), scale: str | None 
             of.append(f"{own} ({theirs}{some})")
         parts.append(f"{key}={' or '.join(dict.fromkeys(of))}")
     at_scale = f" at the scale {scale}" if scale else ""
-    recipe = f" (the recipe{at_scale})" if every else ""
+    recipe = f", the recipe's{at_scale} in parentheses" if every else ""
     return in_markdown(f"Settings changed{recipe}: {', '.join(parts)}.") if parts else ""
 
 
