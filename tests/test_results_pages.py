@@ -66,15 +66,15 @@ def test_a_page_has_what_it_is_made_of(writer, name):
     recipe, page = writer.load_recipe(name), (FOLDER / f"{name}.md").read_text("utf-8")
     assert words(page).startswith(f"# {recipe.title} {words(recipe.about)}")
     for table in (table for table in recipe.tables if isinstance(table, PaperTable)):
-        heading, _, part = (
-            page.partition(f"\n## {table.name}: {table.caption}")[2].partition("\n## ")[0].partition("\n")
-        )
+        start = f"\n## {table.name}: {table.caption}"
+        heading, _, part = page.partition(start)[2].partition("\n## ")[0].partition("\n")
         assert f"[{table.text}]" in heading or not table.text
-        headings, *rows = table_rows(part) or [[]]
+        headings, *rows = table_rows(part) if "\n| " in part else [[]]
         columns = [place_of(line, headings, part) for line in table.columns]
         for line, cells in zip(table.rows, table.cells(), strict=True):
             # One without any figure is none of the paper's.
-            row = place_of(line, [row[0] for row in rows], part if any(cell.figure for cell in cells) else line.title)
+            of_paper = any(cell.figure for cell in cells)
+            row = place_of(line, [row[0] for row in rows], part) if of_paper else None
             for column, cell in zip(columns, cells, strict=True):
                 if None not in (row, column):
                     assert f"[{cell.figure}]" in rows[row][column] or not cell.figure
@@ -84,7 +84,8 @@ def test_a_page_has_what_it_is_made_of(writer, name):
 def place_of(line, titles, part):
     """Where a row or column of a paper stands; None if a note names it."""
     papers = ", ".join(filter(None, (line.text, line.setup)))
-    pattern = rf"{re.escape(line.title)}(, .*)?{re.escape(f' [{papers}]') if papers else ''}"
+    # Our text, or our steps, stands before the paper's.
+    pattern = re.escape(line.title) + (rf"(, [^,]*)? \[{re.escape(papers)}\]" if papers else "")
     for place, title in enumerate(titles):
         if re.fullmatch(pattern, title):
             return place
@@ -145,9 +146,8 @@ def test_what_is_contradicted_has_a_word_on_why(name):
 def test_a_page_is_read_in_one_sitting(path):
     """That of a paper with its tables; of others, what is neither table, code, picture nor figure."""
     text = path.read_text("utf-8")
-    if path.stem in NAMES:
-        found = text.split()
-    else:
+    found = text.split()
+    if path.stem not in NAMES:
         lines = (line for line in CODE_AND_PICTURES.sub("", text).splitlines() if line[:1] != "|")
         found = [word for line in lines for word in line.split() if any(map(str.isalpha, word))]
     assert len(found) <= MOST_WORDS
