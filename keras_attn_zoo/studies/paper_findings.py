@@ -242,16 +242,16 @@ def findings_table(findings: Sequence[Finding], found: Sequence[Sequence[Compari
     tested = any(one.interval for comparisons in found for one in comparisons)
     rows: list[list[str]] = []
     for i in sorted(range(len(found)), key=lambda i: not is_decided(found[i])):
-        groups: dict[tuple[str, str], list[Comparison]] = collections.defaultdict(list)
+        groups: dict[tuple[str, str, str], list[Comparison]] = collections.defaultdict(list)
         for one in sorted((one for one in found[i] if one.here), key=lambda one: not one.interval):
-            groups[one.interval and one.systems + one.measured, verdict_of(one)].append(one)
+            interval = f"{one.interval} ({one.detectable})" if one.interval else ""
+            groups[interval and one.systems + one.measured, interval, verdict_of(one)].append(one)
         title = numbered(findings)[i]
-        for (_, shown), group in groups.items():
-            of_test = [group[0].interval, group[0].detectable] if tested else []
-            rows.append([title, _together(group), "; ".join(differences(group)), *of_test, shown])
+        for (_, interval, shown), group in groups.items():
+            rows.append([title, _together(group), "; ".join(differences(group)), *[interval] * tested, shown])
             title = str(i + 1)
-    of_tests = ["95 % interval", "could show"] if tested else []
-    return Table(["claim", "systems", "here [the paper]", *of_tests, "verdict"], rows, notes)
+    headings = ["claim", "systems", "here [the paper]", *["95 % interval (could show)"] * tested, "verdict"]
+    return Table(headings, rows, notes)
 
 
 def without_numbers(findings: Sequence[Finding], found: Sequence[Sequence[Comparison]]) -> Iterator[str]:

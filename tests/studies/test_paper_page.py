@@ -204,11 +204,11 @@ def test_what_is_missing_is_named(tmp_path):
     runs = Runs(recipe_of(claim, low), tmp_path)
     rows = table_of(runs).rows
     assert rows[1] == [
-        *("2. New is better than base (§5, Table 7)", "`new` – `base`", "AER (gold) +0.0 [-13.6]", "", ""),
+        *("2. New is better than base (§5, Table 7)", "`new` – `base`", "AER (gold) +0.0 [-13.6]", ""),
         "too little to say (no scores of sentences)",
     ]
     # The variance of 29.9, 30 and 30.1 is 0.01: the error √(0.02 / 3), with 4 degrees of freedom.
-    assert rows[0][3:5] == ["-0.2 to +0.2", "0.3"]
+    assert rows[0][3] == "-0.2 to +0.2 (0.3)"
     # A paper whose own BLEU is as low is held against runs that are.
     poor = Line("New", entry="new", figures="4.70 53.2 57.8"), Line("Base", entry="base", figures="4.2 53.5 71.4")
     make_seeds(tmp_path / "base", 5.0, **gold)
@@ -370,7 +370,7 @@ def test_claims_with_a_verdict_come_first_and_what_says_the_same_stands_once(tmp
     unknown = Contrast("new", "base", split="valid")
     claims = (finding(*one_seed, unknown), finding(unknown), finding(Contrast("new", "base"), one_seed[0]))
     runs = Runs(recipe_of(*claims), tmp_path)
-    assert [row[:3] + row[5:] for row in table_of(runs).rows] == [
+    assert [row[:3] + row[4:] for row in table_of(runs).rows] == [
         ["3. New is better than base (§5, Table 7)", "`new` – `base`", "BLEU +30.0 [+0.50]", "agrees, but not in size"],
         ["3", "`other` – `base`", "BLEU +3.0", "too little to say (1 of 3 seeds)"],
         [
