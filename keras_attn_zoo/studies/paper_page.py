@@ -127,7 +127,7 @@ def _pictures(runs: Runs) -> Iterator[str]:
         of_pair = "" if pair in (None, recipe.first_pair) else f" ({pair})"
         for path in drawn:
             caption = recipe.captions.get(path.name, path.stem.replace("-", " ").capitalize())
-            found.append(f"![]({path.relative_to(runs.out).as_posix()})\n\n{caption}{of_pair}.")
+            found.append(f"![{path.stem}]({path.relative_to(runs.out).as_posix()})\n\n{caption}{of_pair}.")
     if found:
         yield "## Pictures"
         yield from found

@@ -490,7 +490,7 @@ def test_the_page(tmp_path):
         ["New", "91.50 ± 1.41 [34.70†]", "50.0 ± 0.0 [53.2]"],
     ]
     assert parts[2].endswith("\n- not measured: AER\n") and "[71.4]" in (tmp_path / "tables.md").read_text("utf-8")
-    assert "![](curves.png)\n\nLoss over steps." in parts[3] and "missing" not in text
+    assert "![curves](curves.png)\n\nLoss over steps." in parts[3] and "missing" not in text
     own, changed = parts[4].split("Settings changed, the recipe's at the scale small in parentheses:")
     assert " warmup_steps=" in " ".join(changed.split())
     assert table_rows(own) == [["system", "seeds"], ["`base`", "1"], ["`new`", "2"]]
