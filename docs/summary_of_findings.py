@@ -5,43 +5,37 @@ A page's findings are kept because its runs are not: `write_results.py` fills th
 
 import collections
 import itertools
-import re
+import types
 
-# The figure of "+0.8 M (3.0 M – 2.2 M)" and the like.
-FIGURE = re.compile(r"[-+][\d.]+")
+# What is kept of a comparison.
+KEPT = ("systems", "measured", "measure", "paper", "here", "interval", "detectable", "verdict", "lacks")
 
 
 def findings_of(runs):
     """The claims of a recipe and what its runs say to each; none at the scale smoke, which says nothing."""
-    from keras_attn_zoo.studies.paper_findings import compare
+    from keras_attn_zoo.studies.paper_findings import by_claim
 
     recipe = runs.recipe
-    comparisons = [] if recipe.scale == "smoke" else compare(runs)
+    found = [] if recipe.scale == "smoke" else by_claim(runs)
     return [
-        {
-            "claim": finding.claim,
-            "comparisons": [record(runs, one) for one in comparisons if one.finding is finding],
-        }
-        for finding in (recipe.findings if comparisons else ())
+        {"claim": finding.claim, "comparisons": [record(runs, one) for one in comparisons]}
+        for finding, comparisons in zip(recipe.findings if found else (), found, strict=True)
     ]
 
 
 def record(runs, one):
     """A comparison as plain data, with how many seeds each side has, and the texts that they were scored on."""
-    from keras_attn_zoo.studies.paper_findings import label
-
     cells = one.contrast.cells(one.pair)
     return {
-        "what": label(runs, one),
-        "measure": one.contrast.measure,
-        "paper": one.paper,
-        "here": one.here,
-        "interval": one.interval,
-        "verdict": one.verdict,
-        "lacks": one.lacks,
+        **{name: getattr(one, name) for name in KEPT},
         "seeds": [len(runs.folders(one.pair, cell.entry)) for cell in cells],
         "texts": list(dict.fromkeys(name for cell in cells for name in runs.texts_in(cell))) if one.here else [],
     }
+
+
+def comparisons_of(claim):
+    """The comparisons of a claim that was kept, as the package has them."""
+    return [types.SimpleNamespace(**one) for one in claim["comparisons"]]
 
 
 def table(pages):
@@ -49,27 +43,22 @@ def table(pages):
 
     A claim with a verdict has a row. Those of a page without one share a row for each reason, by their numbers.
     """
+    from keras_attn_zoo.studies.paper_findings import is_decided
     from keras_attn_zoo.support.escapes import in_markdown
 
     rows = []
     for page, claims in sorted(pages.items()):
-        decided = {number for number, one in enumerate(claims, start=1) if is_decided(one["comparisons"])}
-        own = [row(number, claims[number - 1]) for number in sorted(decided)]
-        others = collections.defaultdict(list)
-        for number, one in enumerate(claims, start=1):
-            if number not in decided:
-                others[verdict_of(one["comparisons"])].append(str(number))
+        own, others = [], collections.defaultdict(list)
+        for number, claim in enumerate(claims, start=1):
+            comparisons = comparisons_of(claim)
+            if is_decided(comparisons):
+                own.append(row(f"{number}. {claim['claim']}", comparisons))
+            else:
+                others[verdicts_of(comparisons)].append(str(number))
         own += [[f"claim{'s' * (len(of) > 1)} {', '.join(of)}", why, "", "", ""] for why, of in others.items()]
         rows += [[f"[{title_of(page)}]({page}.md)", *(in_markdown(cell, cell=True) for cell in one)] for one in own]
     headings = ["paper", "claim", "verdict", "here [the paper]", "seeds", "scored on"]
     return "\n".join(f"| {' | '.join(line)} |" for line in (headings, ["---"] * len(headings), *rows))
-
-
-def is_decided(comparisons):
-    """Whether any comparison of a claim has a verdict."""
-    from keras_attn_zoo.studies.paper_findings import AGREES, DIFFERS, IN_DIRECTION
-
-    return any(one["verdict"] in (AGREES, IN_DIRECTION, DIFFERS) for one in comparisons)
 
 
 def title_of(page):
@@ -83,58 +72,28 @@ def title_of(page):
     return ", ".join(filter(None, (name.rstrip("0123456789").capitalize(), task)))
 
 
-def row(number, claim):
+def row(claim, comparisons):
     """The cells of a claim: itself, its verdict, the differences, seeds and texts."""
-    comparisons = claim["comparisons"]
-    run = [one for one in comparisons if one["here"]]
-    seeds = {count for one in run for count in one["seeds"]}
-    texts = dict.fromkeys(text for one in run for text in one["texts"])
+    from keras_attn_zoo.studies.paper_findings import differences
+
+    run = [one for one in comparisons if one.here]
+    seeds = {count for one in run for count in one.seeds}
+    texts = dict.fromkeys(text for one in run for text in one.texts)
     return [
-        f"{number}. {claim['claim']}",
-        verdict_of(comparisons),
+        claim,
+        verdicts_of(comparisons),
         "; ".join(differences(comparisons)),
         "–".join(map(str, sorted({min(seeds), max(seeds)}))) if seeds else "",
         "; ".join(joined(texts)),
     ]
 
 
-def verdict_of(comparisons):
+def verdicts_of(comparisons):
     """The verdicts on a claim, each with how many of its comparisons have it, and why if there is too little to say."""
-    from keras_attn_zoo.studies.paper_findings import UNDECIDED
+    from keras_attn_zoo.studies.paper_findings import verdict_of
 
-    counts = collections.Counter(one["verdict"] for one in comparisons)
-    reasons = collections.defaultdict(dict)
-    for one in comparisons:
-        if one["verdict"] == UNDECIDED:
-            # Less the system that it is said of.
-            reasons[UNDECIDED][one["lacks"].rpartition(": ")[2] or "the interval is too wide"] = None
-    shown = []
-    for verdict, count in counts.items():
-        of = f", {count} of {len(comparisons)}" if len(counts) > 1 else ""
-        why = f" ({', '.join(reasons[verdict])})" if reasons[verdict] else ""
-        shown.append(f"{verdict}{of}{why}")
-    return "; ".join(shown)
-
-
-def differences(comparisons):
-    """For each measure the range of its differences, and in brackets that of the paper's."""
-    for measure in dict.fromkeys(one["measure"] for one in comparisons):
-        of_measure = [one for one in comparisons if one["measure"] == measure]
-        here, paper = (span(one[side] for one in of_measure) for side in ("here", "paper"))
-        if here or paper:
-            yield " ".join(filter(None, (measure, here, f"[{paper}]" if paper else "")))
-
-
-def span(figures):
-    """The lowest and the highest of differences, as they are printed.
-
-    Example:
-        >>> span(["+1.3x (2.3x – 1.0x)", "", "-0.1x (0.9x – 1.0x)"])
-        '-0.1x to +1.3x'
-    """
-    shown = [one.partition(" (")[0] for one in figures if one]
-    ends = [pick(shown, key=lambda one: float(FIGURE.match(one)[0])) for pick in (min, max)] if shown else []
-    return " to ".join(dict.fromkeys(ends))
+    counts = collections.Counter(map(verdict_of, comparisons))
+    return "; ".join(f"{one}{f', {count} of {len(comparisons)}' * (len(counts) > 1)}" for one, count in counts.items())
 
 
 def joined(texts):

@@ -174,7 +174,6 @@ TABLES = (
         baseline="transformer",
         dagger=True,
         differences=True,
-        notes=["Average: of all language pairs, which must all have been run"],
         text="WMT14, WMT17 and NIST12",
     ),
     PaperTable(

@@ -20,8 +20,8 @@ from keras_attn_zoo.studies.comparison import Entry, Recipe
 from keras_attn_zoo.studies.measures import measure
 from keras_attn_zoo.studies.paper_cells import Runs
 from keras_attn_zoo.studies.paper_files import write_tables
-from keras_attn_zoo.studies.paper_findings import DIFFERS, IN_DIRECTION, UNDECIDED, compare
-from keras_attn_zoo.studies.paper_page import MOST_WORDS, claims_in, words_of, write_page
+from keras_attn_zoo.studies.paper_findings import DIFFERS, IN_DIRECTION, UNDECIDED, findings_table, without_numbers
+from keras_attn_zoo.studies.paper_page import MOST_WORDS, claims_in, write_page
 from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, Contrast, Finding, Pair, PaperTable
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.viewing.attention_pictures import plot_curves
@@ -36,6 +36,7 @@ NAMES = sorted({*(path.stem for path in (ROOT / "recipes").glob("*.py")), *TASKS
 OTHERS = {"breaks", "combinations", "index", "latent-alignment", "league", "reliability", "word-alignment"}
 FOUND = json.loads((FOLDER / "findings.json").read_text("utf-8"))
 INDEX = "# Results\n\n<!-- results: findings -->\n\nold\n\n<!-- end -->\n"
+CODE_AND_PICTURES = re.compile(r"^```.*?^```$|^!\[[^\n]*$", re.DOTALL | re.MULTILINE)
 # Kilobytes of a picture.
 MOST = 60
 
@@ -60,22 +61,37 @@ def test_there_is_a_page_for_every_recipe_and_task(writer):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_page_has_what_it_is_made_of(writer, name, tmp_path):
-    """Claims and figures of the recipe."""
-    recipe, text = writer.load_recipe(name), words((FOLDER / f"{name}.md").read_text("utf-8"))
-    assert text.startswith(f"# {recipe.title} {words(recipe.about)}")
-    claims = [f"{number}. {one.claim} ({one.place})" for number, one in enumerate(recipe.findings, start=1)]
-    assert f"## Findings {' '.join(claims)} |" in text
-    for one in compare(Runs(recipe, tmp_path)):
-        # Or the figures of another language pair, which was run.
-        assert one.paper in text or f"`{one.contrast.entry}` – `{one.contrast.other}`, {one.contrast.measure}, " in text
+def test_a_page_has_what_it_is_made_of(writer, name):
+    """Figures of the recipe, and the names of the rows and columns that were not run."""
+    recipe, page = writer.load_recipe(name), (FOLDER / f"{name}.md").read_text("utf-8")
+    assert words(page).startswith(f"# {recipe.title} {words(recipe.about)}")
     for table in (table for table in recipe.tables if isinstance(table, PaperTable)):
-        assert f"## {table.name}: {table.caption}" in text
-        # The paper's text in brackets: ours stands before it.
-        titles = [(table.text, ""), *((line.text, line.setup) for line in (*table.rows, *table.columns))]
-        assert all(f"[{', '.join(filter(None, title))}]" in text for title in titles if any(title))
-        assert all(f"[{cell.figure}]" in text for row in table.cells() for cell in row if cell.figure)
-    assert not re.search(r"/(tmp|work|home)/", text)
+        start = f"\n## {table.name}: {table.caption}"
+        heading, _, part = page.partition(start)[2].partition("\n## ")[0].partition("\n")
+        assert f"[{table.text}]" in heading or not table.text
+        headings, *rows = table_rows(part) if "\n| " in part else [[]]
+        columns = [place_of(line, headings, part) for line in table.columns]
+        for line, cells in zip(table.rows, table.cells(), strict=True):
+            # One without any figure is none of the paper's.
+            of_paper = any(cell.figure for cell in cells)
+            row = place_of(line, [row[0] for row in rows], part) if of_paper else None
+            for column, cell in zip(columns, cells, strict=True):
+                if None not in (row, column):
+                    assert f"[{cell.figure}]" in rows[row][column] or not cell.figure
+    assert not re.search(r"/(tmp|work|home)/", page)
+
+
+def place_of(line, titles, part):
+    """Where a row or column of a paper stands; None if a note names it."""
+    papers = ", ".join(filter(None, (line.text, line.setup)))
+    # Our text, or our steps, stands before the paper's.
+    pattern = re.escape(line.title) + (rf"(, [^,]*)? \[{re.escape(papers)}\]" if papers else "")
+    for place, title in enumerate(titles):
+        if re.fullmatch(pattern, title):
+            return place
+    notes = "\n".join(note for note in part.splitlines() if note[:1] != "|")
+    assert line.title in notes and papers in notes
+    return None
 
 
 def part_of(name, title):
@@ -85,26 +101,30 @@ def part_of(name, title):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_page_found_is_what_is_kept_of_it(writer, name):
-    claims, expected = FOUND[name], []
-    assert [one["claim"] for one in claims] == [one.claim for one in writer.load_recipe(name).findings]
-    for number, claim in enumerate(claims, start=1):
-        for one in claim["comparisons"]:
-            verdict = f"{one['verdict']} ({one['lacks']})" if one["lacks"] else one["verdict"]
-            expected.append((f"{number}: {one['what']}", one["paper"], one["here"], verdict))
-    rows = table_rows("\n".join(part_of(name, "Findings").split("\n\n")[1:2]))
-    assert [(*row[:3], row[-1]) for row in rows[1:]] == expected
+    findings = writer.load_recipe(name).findings
+    assert [one["claim"] for one in FOUND[name]] == [one.claim for one in findings]
+    found = [*map(importlib.import_module("summary_of_findings").comparisons_of, FOUND[name])]
+    part = part_of(name, "Findings")
+    assert part.startswith(f"\n{findings_table(findings, found, []).markdown()}\n")
+    for of_reason in without_numbers(findings, found):
+        assert f"\n\n{of_reason}\n\n" in part
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_fewer_than_three_seeds_say_nothing(writer, name):
     """Neither by a verdict nor by a mark, unless another training has the same number."""
-    recipe, rows = writer.load_recipe(name), table_rows(part_of(name, "Runs").partition("\n\n")[0])
-    names = [column for column in ("system", "pair", "seeds") if column in rows[0]]
-    seeds = {(*row[: len(names) - 1],): int(row[len(names) - 1]) for row in rows[1:]}
+    recipe, part = writer.load_recipe(name), part_of(name, "Runs")
+    headings, *rows = table_rows(part.partition("\n- ")[0])
+    alike = dict(re.findall(r"(pair|seeds) ([^,\n]+)", part.partition("\n- all: ")[2]))
+    seeds = {}
+    for row in rows:
+        known = {**alike, **dict(zip(headings, row, strict=True))}
+        for system in re.findall(r"`[\w-]+`", known["system"]):
+            seeds[system, known.get("pair", recipe.first_pair)] = int(known["seeds"])
     for one in (one for claim in FOUND[name] for one in claim["comparisons"] if one["here"]):
-        pair = next((pair for pair in recipe.pairs if one["what"].endswith(f", {pair}")), recipe.first_pair)
-        systems = re.findall(r"`[\w-]+`", one["what"])
-        counts = [seeds[(system, *([pair] if "pair" in names else []))] for system in (systems * 2)[:2]]
+        pair = next((pair for pair in recipe.pairs if one["systems"].endswith(f"({pair})")), recipe.first_pair)
+        systems = re.findall(r"`[\w-]+`", one["systems"])
+        counts = [seeds[system, pair] for system in (systems * 2)[:2]]
         assert one["seeds"] == counts
         if min(counts) < LEAST_SEEDS and measure(one["measure"]).seeded:
             assert one["verdict"] == UNDECIDED and one["lacks"].endswith(f"{min(counts)} of {LEAST_SEEDS} seeds")
@@ -116,7 +136,7 @@ def test_fewer_than_three_seeds_say_nothing(writer, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_contradicted_has_a_word_on_why(name):
     """`write_page` adds that a claim is not explained if the comments do not name it."""
-    comments = part_of(name, "Findings").rpartition("|\n")[2]
+    comments = part_of(name, "Findings")
     for number, claim in enumerate(FOUND[name], start=1):
         if any(one["verdict"] in (DIFFERS, IN_DIRECTION) for one in claim["comparisons"]):
             assert number in claims_in(comments)
@@ -124,7 +144,13 @@ def test_what_is_contradicted_has_a_word_on_why(name):
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.md")), ids=lambda path: path.stem)
 def test_a_page_is_read_in_one_sitting(path):
-    assert words_of(path.read_text("utf-8")) <= MOST_WORDS
+    """That of a paper with its tables; of others, what is neither table, code, picture nor figure."""
+    text = path.read_text("utf-8")
+    found = text.split()
+    if path.stem not in NAMES:
+        lines = (line for line in CODE_AND_PICTURES.sub("", text).splitlines() if line[:1] != "|")
+        found = [word for line in lines for word in line.split() if any(map(str.isalpha, word))]
+    assert len(found) <= MOST_WORDS
 
 
 def test_no_table_stands_on_two_pages():
@@ -169,7 +195,7 @@ def test_claims_are_summed_up(writer, tmp_path, monkeypatch):
     found = summary.findings_of(Runs(recipe, tmp_path))
     _, *rows = table_rows(summary.table({"smith1999_dialogue": found}))
     paper, seeds, text = "[Smith, dialogue](smith1999_dialogue.md)", "1–3", "unknown text"
-    few = "too little to say, {} (1 of 3 seeds)"
+    few = "too little to say (1 of 3 seeds), {}"
     assert rows == [
         [
             *(paper, "1. New is better", "agrees, but not in size, 1 of 2; " + few.format("1 of 2")),
@@ -182,7 +208,7 @@ def test_claims_are_summed_up(writer, tmp_path, monkeypatch):
         [paper, "claim 3", "not run", "", "", ""],
         [paper, "claims 4, 5", "too little to say (the interval is too wide)", "", "", ""],
     ]
-    assert doctest.testmod(summary) == (0, 3)
+    assert doctest.testmod(summary) == (0, 2)
     assert summary.findings_of(Runs(dataclasses.replace(recipe, scale="smoke"), tmp_path)) == []
 
 

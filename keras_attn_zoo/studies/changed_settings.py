@@ -8,7 +8,6 @@ from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.studies.comparison import Recipe
 from keras_attn_zoo.studies.equal_parameters import WIDTHS
 from keras_attn_zoo.studies.paper_cells import Runs
-from keras_attn_zoo.studies.tabular import markdown_table
 from keras_attn_zoo.studies.tuned_values import tuned_values
 from keras_attn_zoo.support.escapes import in_markdown
 
@@ -57,34 +56,30 @@ def without_computed(found: Changes, recipe: Recipe, tuned: Collection[str] = ()
     return {name: one for name, one in found.items() if name not in computed}
 
 
-def changes_table(runs: Runs) -> str:
-    """Return the settings of `changes_of` with both values, as Markdown; empty if there are none."""
-    recipe, found, rows = runs.recipe, changes_of(runs), []
-    every = {f"`{entry}`" for pair in runs.pairs for entry in recipe.entries if runs.folders(pair, entry)}
-    for key, values in found.items():
-        for (theirs, own), names in values.items():
-            # Where all are alike, none is named.
-            rows.append([f"`{key}`", theirs, own, "" if every <= {*names} else ", ".join(dict.fromkeys(names))])
-    if not rows:
-        return ""
-    scale = f" at the scale {recipe.scale}" if recipe.scale else ""
-    width = 4 if any(row[3] for row in rows) else 3
-    table = markdown_table(["setting", "recipe", "here", "of"][:width], [row[:width] for row in rows])
-    return f"In these settings they differ from the recipe's{scale}:\n\n{table}"
-
-
-def changes_line(found: Changes) -> str:
+def changes_line(found: Changes, every: Collection[str] = (), scale: str | None = "") -> str:
     """Return the settings in a line; empty if there are none.
 
+    Args:
+        found: the settings.
+        every: all names; where a change is not of all of them, those that it is of stand beside it.
+        scale: the scale of the systems; None as published.
+
     Example:
-        >>> changes_line({"beams": {("5", "4"): ["a"]}})
+        >>> changes_line({"beams": {("5", "4"): ["`a`"]}})
         'Settings changed: beams=4 (5).'
+        >>> changes_line({"beams": {("5", "4"): ["`a`"]}}, ["`a`", "`b`"], "small")
+        "Settings changed, the recipe's at the scale small in parentheses: beams=4 (5; `a`)."
     """
     parts = []
     for key, values in found.items():
-        of = [f"{own} ({theirs})" for theirs, own in values]
+        of = []
+        for (theirs, own), names in values.items():
+            some = "" if {*every} <= {*names} else f"; {', '.join(dict.fromkeys(names))}"
+            of.append(f"{own} ({theirs}{some})")
         parts.append(f"{key}={' or '.join(dict.fromkeys(of))}")
-    return in_markdown(f"Settings changed: {', '.join(parts)}.") if parts else ""
+    at_scale = f" at the scale {scale}" if scale else ""
+    recipe = f", the recipe's{at_scale} in parentheses" if every else ""
+    return in_markdown(f"Settings changed{recipe}: {', '.join(parts)}.") if parts else ""
 
 
 def _shown(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from keras_attn_zoo.runs.examples import best_translations
 from keras_attn_zoo.studies.changed_settings import changes_line, changes_of
 from keras_attn_zoo.studies.measures import large, measure, note_of
-from keras_attn_zoo.studies.paper_cells import Runs, Value
+from keras_attn_zoo.studies.paper_cells import NOT_MEASURED, NOT_RUN, Runs, Value
 from keras_attn_zoo.studies.paper_headings import Headings, with_texts
 from keras_attn_zoo.studies.paper_tables import DECIMALS, Cell, Examples, PaperTable, Ranking
 from keras_attn_zoo.studies.ranking import ranked, ranking_table
@@ -71,6 +71,7 @@ def _table(table: PaperTable, runs: Runs) -> tuple[str, Table, list[dict[str, An
     """A table's caption, the table as text, and its cells as plain data."""
     rows, records = [], []
     ours: list[list[Cell | None]] = []
+    missing: list[list[str]] = []
     # In order.
     notes: dict[str, None] = {}
     texts: dict[str, None] = {}
@@ -80,6 +81,7 @@ def _table(table: PaperTable, runs: Runs) -> tuple[str, Table, list[dict[str, An
     for cells in table.cells():
         shown: list[str] = []
         ours.append([])
+        missing.append([])
         for cell in map(runs.counted_on, cells):
             against = runs.against(table, cell)
             value = runs.value(cell, against)
@@ -87,6 +89,8 @@ def _table(table: PaperTable, runs: Runs) -> tuple[str, Table, list[dict[str, An
             shown.append(_shown(table, cell, value, mark, digits))
             records.append(_record(cell, runs, value, against, mark))
             ours[-1].append(None if value is None else cell)
+            run = cell.entry and all(runs.folders(pair, cell.entry) for pair in runs.pairs_of(cell))
+            missing[-1].append("" if value is not None else NOT_MEASURED if run else NOT_RUN)
             if value is not None:
                 for pair in runs.pairs_of(cell):
                     notes[note_of(cell.measure, pair)] = None
@@ -102,7 +106,7 @@ def _table(table: PaperTable, runs: Runs) -> tuple[str, Table, list[dict[str, An
     brackets = [_BRACKETS] if of_paper else []
     about = [*brackets, *trained, *filter(None, notes), *_about_marks(table, marked, runs.uncompared), *table.notes]
     lines = [[title, *shown] for title, shown in zip(headings.rows, rows, strict=True)]
-    return headings.caption, Table([table.corner, *headings.columns], lines, about), records
+    return headings.caption, Table([table.corner, *headings.columns], lines, about, missing), records
 
 
 def _ranking(wanted: Ranking, runs: Runs) -> tuple[str, Table, list[dict[str, Any]]]:

@@ -14,9 +14,11 @@ What another training would not change, such as the number of parameters, is com
 measured beside other work is not.
 """
 
+import collections
 import dataclasses
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from keras_attn_zoo.evaluation.training_comparison import TrainingComparison
 from keras_attn_zoo.runs.run_folder import WITH_TOP_K
@@ -25,10 +27,15 @@ from keras_attn_zoo.studies.paper_cells import NOT_MEASURED, NOT_RUN, Runs, Valu
 from keras_attn_zoo.studies.paper_files import MOST_DIGITS, about_texts
 from keras_attn_zoo.studies.paper_tables import BETTER, DECIMALS, LEVEL, WORSE, Cell, Contrast, Finding, cells_of
 from keras_attn_zoo.studies.tabular import Table
+from keras_attn_zoo.support.escapes import in_markdown
 
 AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "too little to say"
 # It is as the paper claims, and far from the paper's figures.
 IN_DIRECTION = "agrees, but not in size"
+# Why there is too little to say if nothing is missing.
+_WIDE = "the interval is too wide"
+# The figure of "+0.8 M (3.0 M – 2.2 M)" and the like.
+_FIGURE = re.compile(r"[-+][\d.]+")
 # How many times as large as the paper's a difference may be, or the other way round.
 _FACTOR = 2.0
 # By how much shares of change may differ, of what is compared as it is.
@@ -42,6 +49,8 @@ class Comparison:
     Attributes:
         finding, contrast: what is compared.
         pair: the language pair, or None.
+        systems: names of the systems, and the pair if it is not the first.
+        measured: the measure, and the text if it is not that of the test.
         paper: the paper's difference and the figures that it is of; empty if it has none.
         here: the same of the runs; empty without them.
         verdict: whether both agree: one of the constants of this module and of `paper_cells`.
@@ -53,6 +62,8 @@ class Comparison:
     finding: Finding
     contrast: Contrast
     pair: str | None
+    systems: str
+    measured: str
     paper: str
     here: str
     verdict: str
@@ -60,18 +71,26 @@ class Comparison:
     interval: str = ""
     detectable: str = ""
 
+    @property
+    def measure(self) -> str:
+        """The measure of the first system."""
+        return self.contrast.measure
 
-def compare(runs: Runs) -> list[Comparison]:
-    """Return the comparisons of all findings of a recipe.
+
+def by_claim(runs: Runs) -> list[list[Comparison]]:
+    """Return the comparisons of each finding of a recipe.
 
     A finding is held against the runs of every language pair that has them; without runs, it stands there once.
     """
     return [
-        _compared(runs, finding, contrast, pair)
+        [_compared(runs, finding, contrast, pair) for contrast in finding.contrasts for pair in _pairs(runs, contrast)]
         for finding in runs.recipe.findings
-        for contrast in finding.contrasts
-        for pair in _pairs(runs, contrast)
     ]
+
+
+def compare(runs: Runs) -> list[Comparison]:
+    """Return the comparisons of all findings of a recipe; see `by_claim`."""
+    return [one for comparisons in by_claim(runs) for one in comparisons]
 
 
 def _pairs(runs, contrast):
@@ -85,6 +104,7 @@ def _pairs(runs, contrast):
 
 def _compared(runs, finding, contrast, pair):
     one, other = contrast.cells(pair)
+    what = finding, contrast, pair, *_named(runs, contrast, pair)
     value, against = runs.value(one, other), runs.value(other)
     figures = _of_paper(runs, contrast, pair)
     wanted = measure(one.measure)
@@ -93,7 +113,7 @@ def _compared(runs, finding, contrast, pair):
     if value is None or against is None or value.difference is None:
         run = all(runs.folders(pair, cell.entry) for cell in (one, other))
         lacks = "" if value is None or against is None else value.lacks
-        return Comparison(finding, contrast, pair, paper, "", (lacks or NOT_MEASURED) if run else NOT_RUN)
+        return Comparison(*what, paper, "", (lacks or NOT_MEASURED) if run else NOT_RUN)
     here = _difference(value.mean, against.mean, wanted.digits, wanted.unit)
     theirs = (float(figures[0]), float(figures[1])) if figures else None
     found, interval, detectable = verdict(finding, one.measure, value, theirs), "", ""
@@ -102,7 +122,7 @@ def _compared(runs, finding, contrast, pair):
         interval = f"{low:+z.{wanted.digits}f} to {high:+z.{wanted.digits}f}"
         detectable = f"{value.comparison.detectable:.{wanted.digits}f}{wanted.unit}"
     lacks = value.lacks or value.remark
-    return Comparison(finding, contrast, pair, paper, here, found, lacks, interval, detectable)
+    return Comparison(*what, paper, here, found, lacks, interval, detectable)
 
 
 def verdict(finding: Finding, name: str, value: Value, paper: tuple[float, float] | None = None) -> str:
@@ -212,64 +232,126 @@ def _difference(one, other, digits, unit):
     return f"{one - other:+z.{digits}f}{unit} ({one:.{digits}f}{unit} – {other:.{digits}f}{unit})"
 
 
-def findings_table(runs: Runs, comparisons: Sequence[Comparison]) -> Table:
-    """Return what `compare` found as a table; each finding has the number of its place in the recipe."""
-    numbers = {id(finding): str(number) for number, finding in enumerate(runs.recipe.findings, start=1)}
+def findings_table(findings: Sequence[Finding], found: Sequence[Sequence[Comparison]], notes: Sequence[str]) -> Table:
+    """Return claims and what was found on each as a table: those with a verdict first.
+
+    A comparison with an interval has a row. Others of a claim share one if they have the same verdict for the same
+    reason; it has the range of their differences. See `without_numbers` for the rest.
+    """
     # Without a test there is neither.
-    tested = any(one.interval for one in comparisons)
-    rows = [
-        [
-            f"{numbers[id(one.finding)]}: {label(runs, one)}",
-            one.paper,
-            one.here,
-            *([one.interval, one.detectable] if tested else []),
-            f"{one.verdict} ({one.lacks})" if one.here and one.lacks else one.verdict,
-        ]
-        for one in comparisons
-    ]
-    of_tests = ["95 % interval", "could show"] if tested else []
-    headings = ["finding", "the paper", "here", *of_tests, "verdict"]
-    return Table(headings, rows, list(_notes(runs, comparisons)))
+    tested = any(one.interval for comparisons in found for one in comparisons)
+    rows: list[list[str]] = []
+    for i in sorted(range(len(found)), key=lambda i: not is_decided(found[i])):
+        groups: dict[tuple[str, str, str], list[Comparison]] = collections.defaultdict(list)
+        for one in sorted((one for one in found[i] if one.here), key=lambda one: not one.interval):
+            interval = f"{one.interval} ({one.detectable})" if one.interval else ""
+            groups[interval and one.systems + one.measured, interval, verdict_of(one)].append(one)
+        title = numbered(findings)[i]
+        for (_, interval, shown), group in groups.items():
+            rows.append([title, _together(group), "; ".join(differences(group)), *[interval] * tested, shown])
+            title = str(i + 1)
+    headings = ["claim", "systems", "here [the paper]", *["95 % interval (could show)"] * tested, "verdict"]
+    return Table(headings, rows, notes)
 
 
-def label(runs: Runs, one: Comparison) -> str:
-    """Return what is compared: the systems, the measure, and the language pair if it is not the first."""
-    contrast, pair = one.contrast, "" if one.pair in (None, runs.recipe.first_pair) else f", {one.pair}"
-    sides = [cell.measure + _of_split(cell.split) for cell in contrast.cells(one.pair)]
+def without_numbers(findings: Sequence[Finding], found: Sequence[Sequence[Comparison]]) -> Iterator[str]:
+    """Yield lists of the claims, and of the systems of others, without a number of ours, each below its reason."""
+    for why in dict.fromkeys(one.verdict for comparisons in found for one in comparisons if not one.here):
+        lines, parts, rest = [], [], []
+        for i, (claim, comparisons) in enumerate(zip(numbered(findings), found, strict=True), start=1):
+            those = [one for one in comparisons if not one.here and one.verdict == why]
+            if len(those) == len(comparisons):
+                # A number that begins a line would begin another list.
+                lines.append(claim.replace(f"{i}.", f"**{i}.**", 1))
+            elif those:
+                parts.append(str(i))
+                rest += those
+        lines += [f"of {', '.join(parts)}: {_together(rest)}"] if rest else []
+        yield f"{why.capitalize()}:\n\n" + "\n".join(f"- {in_markdown(line)}" for line in lines)
+
+
+def numbered(findings: Sequence[Finding]) -> list[str]:
+    """Return claims with their numbers and their places in the paper."""
+    return [f"{number}. {one.claim} ({one.place})" for number, one in enumerate(findings, start=1)]
+
+
+def is_decided(comparisons: Iterable[Comparison]) -> bool:
+    """Return whether any comparison of a claim has a verdict."""
+    return any(one.verdict in (AGREES, IN_DIRECTION, DIFFERS) for one in comparisons)
+
+
+def verdict_of(one: Comparison) -> str:
+    """Return a verdict, and why if there is too little to say, less the systems that lack something."""
+    if one.verdict != UNDECIDED:
+        return one.verdict
+    lacks = dict.fromkeys(part.rpartition(": ")[2] for part in one.lacks.split("; "))
+    return f"{UNDECIDED} ({'; '.join(lacks) or _WIDE})"
+
+
+def differences(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Yield for each measure the range of its differences, and in brackets that of the paper's."""
+    for measured in dict.fromkeys(one.measured for one in comparisons):
+        of_measure = [one for one in comparisons if one.measured == measured]
+        here, paper = (span(getattr(one, side) for one in of_measure) for side in ("here", "paper"))
+        yield " ".join(filter(None, (measured, here, f"[{paper}]" if paper else "")))
+
+
+def span(figures: Iterable[str]) -> str:
+    """Return the lowest and the highest of differences, as they are printed.
+
+    Example:
+        >>> span(["+1.3x (2.3x – 1.0x)", "", "-0.1x (0.9x – 1.0x)"])
+        '-0.1x to +1.3x'
+    """
+    shown = sorted((one.partition(" (")[0] for one in figures if one), key=lambda one: float(_FIGURE.findall(one)[0]))
+    return " to ".join(dict.fromkeys([*shown[:1], *shown[-1:]]))
+
+
+def _together(comparisons):
+    """The systems of comparisons; what several are compared with stands once."""
+    firsts: dict[str, dict[str, None]] = collections.defaultdict(dict)
+    for one in comparisons:
+        first, dash, other = one.systems.partition(" – ")
+        firsts[dash + other][first] = None
+    return "; ".join(", ".join(names) + others for others, names in firsts.items())
+
+
+def _named(runs, contrast, pair):
+    """What is compared: the systems, with the language pair if it is not the first, and the measure."""
+    sides = [cell.measure + _of_split(cell.split) for cell in contrast.cells(pair)]
+    of_pair = "" if pair in (None, runs.recipe.first_pair) else f" ({pair})"
     if contrast.entry == contrast.other:
-        return f"`{contrast.entry}`, {' – '.join(sides)}{pair}"
-    return f"`{contrast.entry}` – `{contrast.other}`, {sides[0]}{pair}"
+        return f"`{contrast.entry}`{of_pair}", " – ".join(sides)
+    return f"`{contrast.entry}` – `{contrast.other}`{of_pair}", sides[0]
 
 
 def _of_split(name):
     """The name of scores behind that of a measure: that of the test text goes without saying."""
     if found := WITH_TOP_K.fullmatch(name):
         count = "all" if found[2] == "0" else found[2]
-        return f" ({found[1]}, K = {count})"
+        return f" ({found[1]}, K={count})"
     return "" if name == "test" else f" ({name})"
 
 
-def _notes(runs, comparisons):
-    run = [one for one in comparisons if one.here]
-    if run:
-        yield "here: differences are rounded after subtracting"
-    if any(one.interval for one in run):
+def notes_of(runs: Runs, found: Sequence[Sequence[Comparison]]) -> Iterator[str]:
+    """Yield what has to be known to read a `findings_table`."""
+    run = [one for comparisons in found for one in comparisons if one.here]
+    names = dict.fromkeys(one.measure for one in run if one.interval)
+    if names:
         yield (
             "95 % interval: of the difference, over seeds and sentences; could show: the smallest difference that so "
             "many of them show in about four of five cases"
         )
         yield (
-            "size: that of the paper within a factor of two, or within what counts as no difference: 1 point, 5 % of a "
+            "size: within a factor of two of the paper's, or within what counts as no difference: 1 point, 5 % of a "
             "perplexity, 0.05 of a loss, unless the claim says otherwise; without figures of the paper, more than that"
         )
-    names = dict.fromkeys(one.contrast.measure for one in run if one.interval)
     if alone := [name for name in names if measure(name).test is None and not measure(name).sums]:
         yield f"over seeds alone, since the log has no scores of sentences: {', '.join(alone)}"
     cells = ((cell, one.pair) for one in run for cell in one.contrast.cells(one.pair))
     yield from dict.fromkeys(filter(None, (about_texts(cell, runs, pair) for cell, pair in cells)))
-    bare = dict.fromkeys(one.contrast.measure for one in run if not measure(one.contrast.measure).seeded)
-    if bare:
+    if bare := dict.fromkeys(one.measure for one in run if not measure(one.measure).seeded):
         yield f"compared as they are, since another seed changes them little: {', '.join(bare)}"
     for share in dict.fromkeys(one.finding.share for one in run if one.finding.share):
-        names = dict.fromkeys(one.contrast.measure for one in run if one.finding.share == share)
-        yield f"a difference of at most {share:.0%} counts as none: {', '.join(names)}"
+        shared = dict.fromkeys(one.measure for one in run if one.finding.share == share)
+        yield f"a difference of at most {share:.0%} counts as none: {', '.join(shared)}"

@@ -1,17 +1,24 @@
 """A page on a paper: what it asks and found, what the runs in a folder say to that, its tables and pictures."""
 
+import dataclasses
 import logging
 import re
-import statistics
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from keras_attn_zoo.runs.run_folder import RunFolder
-from keras_attn_zoo.runs.tasks import METRICS, first_heading
-from keras_attn_zoo.studies.changed_settings import changes_table
+from keras_attn_zoo.studies.changed_settings import changes_line, changes_of
 from keras_attn_zoo.studies.paper_cells import Runs
-from keras_attn_zoo.studies.paper_findings import DIFFERS, IN_DIRECTION, compare, findings_table
+from keras_attn_zoo.studies.paper_findings import (
+    DIFFERS,
+    IN_DIRECTION,
+    by_claim,
+    findings_table,
+    notes_of,
+    numbered,
+    without_numbers,
+)
 from keras_attn_zoo.studies.tabular import Table
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import check_file, kind_of, shown, write_text
@@ -23,10 +30,8 @@ _WIDTH = 120
 PAGE = "page.md"
 # Written by hand, if at all: what is known about a difference from the paper.
 COMMENTS = "comments.md"
-# Words of a page, see `words_of`: what is read in one sitting.
+# Words of a page, tables included, as `wc -w` counts them: what is read in one sitting.
 MOST_WORDS = 1500
-_FINDINGS = "Findings"
-_CODE_AND_PICTURES = re.compile(r"^```.*?^```$|^!\[[^\n]*$", re.DOTALL | re.MULTILINE)
 
 
 def write_page(runs: Runs, tables: Sequence[tuple[str, Table]]) -> Path | None:
@@ -34,40 +39,31 @@ def write_page(runs: Runs, tables: Sequence[tuple[str, Table]]) -> Path | None:
 
     What was written by hand to `comments.md` there follows the findings; claims that differ, and that it does not name
     ("claim 2"), are said to be not explained. A warning is logged if it makes the page longer than `MOST_WORDS`.
-    Without the tables of `write_tables`, nothing is written, and None returned.
+    Rows and columns of a table without a number of ours are named below it; a note stands below the first table that
+    needs it. Without the tables of `write_tables`, nothing is written, and None returned.
     """
     if not tables:
         return None
     path, comments = runs.out / PAGE, _comments(runs.out / COMMENTS)
     parts = [f"# {runs.recipe.title}", *map(_filled, (runs.recipe.about, runs.recipe.about_scale))]
     parts += _findings(runs, comments)
+    said: set[str] = set()
     for title, table in tables:
-        parts += [f"## {title}", table.markdown()]
+        short = table.shortened()
+        notes = [note for note in short.notes if note not in said]
+        parts += [f"## {title}", dataclasses.replace(short, notes=notes).markdown()]
+        said.update(notes)
     # A ranking has all that a table of runs has.
     ranks = runs.recipe.is_ranking
-    parts += [comments if ranks else "", *_pictures(runs), *([] if ranks else _runs(runs)), changes_table(runs)]
+    parts += [comments if ranks else "", *_pictures(runs), *([] if ranks else _runs(runs))]
+    entries = [f"`{one}`" for one in runs.recipe.entries if any(runs.folders(pair, one) for pair in runs.pairs)]
+    parts += [_filled(changes_line(changes_of(runs), entries, runs.recipe.scale))]
     text = "\n\n".join(filter(None, parts)) + "\n"
     write_text(path, text)
     _LOG.info("%s: %s", "the page" if ranks else "what the paper found, and what was found here", path)
-    if comments and (words := words_of(text)) > MOST_WORDS:
+    if comments and (words := len(text.split())) > MOST_WORDS:
         _LOG.warning("%s has %d words, more than %d: shorten %s", shown(path), words, MOST_WORDS, COMMENTS)
     return path
-
-
-def words_of(page: str) -> int:
-    """Return how many words a page of results has, outside tables, code and pictures; its table of findings counts.
-
-    A word has a letter: figures are none.
-
-    Example:
-        >>> words_of("BLEU is 3.0.\\n\\n| a | b |\\n\\n## Findings\\n\\n| 2: BLEU | +1.0 | agrees |\\n")
-        5
-    """
-    words = []
-    for section in re.split(r"^## ", _CODE_AND_PICTURES.sub("", page), flags=re.MULTILINE):
-        counts = section.startswith(f"{_FINDINGS}\n")
-        words += [word for line in section.splitlines() if counts or line[:1] != "|" for word in line.split()]
-    return sum(any(map(str.isalpha, word)) for word in words)
 
 
 def _filled(text, indent=""):
@@ -78,16 +74,16 @@ def _findings(runs, comments):
     recipe = runs.recipe
     if not recipe.findings:
         return
-    yield f"## {_FINDINGS}"
-    claims = [f"{number}. {one.claim} ({one.place})" for number, one in enumerate(recipe.findings, start=1)]
-    yield "\n".join(_filled(claim, "   ") for claim in claims)
+    yield "## Findings"
     if recipe.scale == "smoke":
+        yield "\n".join(_filled(claim, "   ") for claim in numbered(recipe.findings))
         yield "Runs at the scale smoke show that the recipe runs, and nothing about these claims."
         return
-    comparisons = compare(runs)
-    yield findings_table(runs, comparisons).markdown()
+    found = by_claim(runs)
+    yield findings_table(recipe.findings, found, [*notes_of(runs, found)]).markdown()
+    yield from without_numbers(recipe.findings, found)
     yield comments
-    yield _unexplained(recipe, comparisons, comments)
+    yield _unexplained(found, comments)
 
 
 def _comments(path):
@@ -101,11 +97,11 @@ def _comments(path):
         raise UserError(f"{shown(path)} is not UTF-8 ({error}): convert it.") from None
 
 
-def _unexplained(recipe, comparisons, comments):
+def _unexplained(found, comments):
     """A sentence on the claims that differ, less those that the comments speak of; empty if there are none."""
-    differ = [id(one.finding) for one in comparisons if one.verdict in (DIFFERS, IN_DIRECTION)]
-    numbers = [number for number, one in enumerate(recipe.findings, start=1) if id(one) in differ]
-    left = [str(number) for number in numbers if number not in claims_in(comments)]
+    differ = [any(one.verdict in (DIFFERS, IN_DIRECTION) for one in comparisons) for comparisons in found]
+    named = claims_in(comments)
+    left = [str(number) for number, one in enumerate(differ, start=1) if one and number not in named]
     return f"Not explained: claim{'s' * (len(left) > 1)} {', '.join(left)}." if left else ""
 
 
@@ -131,45 +127,40 @@ def _pictures(runs: Runs) -> Iterator[str]:
         of_pair = "" if pair in (None, recipe.first_pair) else f" ({pair})"
         for path in drawn:
             caption = recipe.captions.get(path.name, path.stem.replace("-", " ").capitalize())
-            found.append(f"![{caption}{of_pair}]({path.relative_to(runs.out).as_posix()})\n\n{caption}{of_pair}.")
+            found.append(f"![{path.stem}]({path.relative_to(runs.out).as_posix()})\n\n{caption}{of_pair}.")
     if found:
         yield "## Pictures"
         yield from found
 
 
 def _runs(runs):
-    """What was run: seeds, steps, search, backend; where the text is from."""
-    recipe, rows = runs.recipe, []
-    heading = first_heading(next(iter(recipe.entries.values())).system.data.task)
-    texts: dict[str, None] = {}
-    tests: dict[str, None] = {}
+    """What was run: seeds, steps, search, backend; the test text. What all have in common stands below."""
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for pair in runs.pairs:
-        for entry in recipe.entries:
+        for entry in runs.recipe.entries:
             folders = [RunFolder(folder) for folder in runs.folders(pair, entry)]
             if not folders:
                 continue
             scores = [run.read_scores()["test"] for run in folders]
-            texts.update(dict.fromkeys(runs.texts_of(pair, entry)))
-            tests.update(dict.fromkeys(runs.tested_on(pair, entry)))
-            first = scores[0]
-            row = [f"`{entry}`", *([str(pair)] if recipe.pairs else []), str(len(folders))]
-            row += [_several(map(_steps, folders)), parameter_count(first["parameters"])]
-            score = statistics.fmean(one["text"]["metrics"][METRICS[heading]]["score"] for one in scores)
-            row += [_several(one["sentences"] for one in scores), f"{score:.1f}"]
-            row += [_several(f"{one['beams']}, {one['length_penalty']:g}" for one in scores)]
-            rows.append([*row, _several(one["training"]["environment"] for one in scores)])
-    headings = [
-        "system",
-        *(["pair"] if recipe.pairs else []),
-        "seeds",
-        "steps",
-        "parameters",
-        "test sentences",
-        heading,
-    ]
+            row = {
+                "pair": pair or "",
+                "seeds": f"{len(folders)}",
+                "steps": _several(map(_steps, folders)),
+                "parameters": parameter_count(scores[0]["parameters"]),
+                "test text": _several(runs.tested_on(pair, entry)),
+                "test sentences": _several(one["sentences"] for one in scores),
+                "beams": _several(one["beams"] for one in scores),
+                "length penalty": _several(f"{one['length_penalty']:g}" for one in scores),
+                "backend": _several(one["training"]["environment"] for one in scores),
+            }
+            groups.setdefault(tuple(row.items()), []).append(f"`{entry}`")
+    rows = [dict(items) for items in groups]
+    shared = [name for name, value in rows[0].items() if all(row[name] == value for row in rows)]
+    own = [name for name in rows[0] if name not in shared]
+    lines = [[", ".join(names), *(row[name] for name in own)] for row, names in zip(rows, groups.values(), strict=True)]
+    alike = ", ".join(f"{name} {rows[0][name]}" for name in shared if rows[0][name])
     yield "## Runs"
-    notes = [f"trained on: {'; '.join(texts)}", f"tested on: {'; '.join(tests)}"]
-    yield Table([*headings, "beams, length penalty", "backend"], rows, notes).markdown()
+    yield Table(["system", *own], lines, [f"all: {alike}"]).markdown()
 
 
 def _several(values):

@@ -3,7 +3,8 @@
 import csv
 import dataclasses
 import io
-from collections.abc import Collection, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from keras_attn_zoo.support.escapes import in_csv, in_latex, in_markdown
 
@@ -16,15 +17,43 @@ class Table:
         headings: of the columns.
         rows: as many cells each.
         notes: what has to be known to read it.
+        missing: why there is no number of ours in each cell but the first; empty where there is one.
     """
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = ()
+    missing: Sequence[Sequence[str]] = ()
+
+    def shortened(self) -> "Table":
+        """Return the table without rows and columns that have no number of ours: a note names them, and says why.
+
+        Example:
+            >>> table = Table(["", "a", "b"], [["x", "1", "[2]"], ["y [z]", "", "[3]"]], (), [["", "no"], ["no", "no"]])
+            >>> table.shortened()
+            Table(headings=['', 'a'], rows=[['x', '1']], notes=['no: y [z]; b'], missing=())
+        """
+        if not self.missing:
+            return self
+        rows = [i for i, why in enumerate(self.missing) if "" in why]
+        columns = [j for j in range(len(self.headings) - 1) if any(not self.missing[i][j] for i in rows)]
+        why: dict[str, list[str]] = {}
+        for i, row in enumerate(self.rows):
+            # One without any figure is none of the paper's.
+            if i not in rows and any(row[1:]):
+                why.setdefault(max(self.missing[i]), []).append(row[0])
+        for j, heading in enumerate(self.headings[1:]):
+            if j not in columns:
+                why.setdefault(max(self.missing[i][j] for i in rows or range(len(self.rows))), []).append(heading)
+        notes = [f"{reason}: {'; '.join(_grouped(titles))}" for reason, titles in why.items()]
+        kept = [0, *(j + 1 for j in columns)] if rows else []
+        cells = [[self.rows[i][j] for j in kept] for i in rows]
+        return Table([self.headings[j] for j in kept], cells, [*self.notes, *notes])
 
     def markdown(self) -> str:
         """Return the table, and its notes as a list."""
-        parts = [markdown_table(self.headings, self.rows), "\n".join(f"- {in_markdown(line)}" for line in self.notes)]
+        table = markdown_table(self.headings, self.rows) if self.rows else ""
+        parts = [table, "\n".join(f"- {in_markdown(line)}" for line in self.notes)]
         return "\n\n".join(part for part in parts if part)
 
     def latex(self, caption: str) -> str:
@@ -75,6 +104,14 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], text:
 
     rule = f"|{'|'.join('-' * (width + 1) + ('-' if at else ':') for width, at in zip(widths, left, strict=True))}|"
     return "\n".join([line(headings), rule, *map(line, rows)])
+
+
+def _grouped(titles: Iterable[str]) -> list[str]:
+    """Titles one after another; what several have in brackets, or before them, stands once."""
+    found: dict[str, list[str]] = {}
+    for (_, text), some in itertools.groupby(titles, lambda title: title.partition(" [")[1:]):
+        found.setdefault(", ".join(one.partition(" [")[0] for one in some), []).append(text.removesuffix("]"))
+    return [f"{names} [{'; '.join(texts)}]" if any(texts) else names for names, texts in found.items()]
 
 
 def csv_text(lines: Sequence[Mapping[str, object]]) -> str:

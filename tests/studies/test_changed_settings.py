@@ -2,11 +2,10 @@
 
 import dataclasses
 
-from keras_attn_zoo.studies.changed_settings import changes, changes_line, changes_of, changes_table
+from keras_attn_zoo.studies.changed_settings import changes, changes_line, changes_of
 from keras_attn_zoo.studies.comparison import Entry, Recipe
 from keras_attn_zoo.studies.paper_cells import Runs
 from keras_attn_zoo.studies.paper_tables import Pair
-from tests.made_runs import table_rows
 from tests.tiny_run import TINY
 
 
@@ -20,23 +19,18 @@ def changed(recipe, folder):
     return changes_of(Runs(recipe, folder))
 
 
-def table(recipe, folder):
-    return changes_table(Runs(recipe, folder))
+def line(recipe, folder, scale=""):
+    """What the page has of it."""
+    return changes_line(changed(recipe, folder), [f"`{name}`" for name in recipe.entries], scale)
 
 
 def test_each_difference_is_shown_once(trained, tmp_path):
-    """Of two systems with the same difference one row, with two differences two rows."""
+    """Of two systems with the same difference once, with two differences twice."""
     one, two = TINY.override(seed=1, epochs=5, beams=3), TINY.override(seed=1, epochs=5, beams=4)
     recipe = recipe_of(tmp_path, trained, one=one, two=two)
     found = changed(recipe, tmp_path)
-    text = table(recipe, tmp_path)
-    assert text.startswith("In these settings they differ from the recipe's:\n")
-    assert table_rows(text) == [
-        ["setting", "recipe", "here", "of"],
-        ["`beams`", "3", "2", "`one`"],
-        ["`beams`", "4", "2", "`two`"],
-        ["`epochs`", "5.0", "2.0", ""],
-    ]
+    of = "beams=2 (3; `one`) or 2 (4; `two`), epochs=2.0 (5.0)"
+    assert line(recipe, tmp_path) == f"Settings changed, the recipe's in parentheses: {of}."
     assert changes_line(found) == "Settings changed: beams=2 (3) or 2 (4), epochs=2.0 (5.0)."
 
 
@@ -48,14 +42,14 @@ def test_a_precision_is_a_difference():
 def test_systems_are_named_where_others_do_not_differ(trained, tmp_path):
     """Two of three have one change in common, and two of them another."""
     systems = {"one": TINY.override(beams=3, epochs=5), "two": TINY.override(beams=3), "three": TINY.override(epochs=5)}
-    rows = table(recipe_of(tmp_path, trained, **systems), tmp_path).splitlines()[4:]
-    assert [row.split("|")[4].strip() for row in rows] == ["`one`, `two`", "`one`, `three`"]
+    text = line(recipe_of(tmp_path, trained, **systems), tmp_path)
+    assert text.endswith("beams=2 (3; `one`, `two`), epochs=2.0 (5.0; `one`, `three`).")
 
 
 def test_nothing_is_said_where_nothing_differs(trained, tmp_path):
     recipe = recipe_of(tmp_path, trained, one=TINY)
     found = changed(recipe, tmp_path)
-    assert (found, table(recipe, tmp_path), changes_line(found)) == ({}, "", "")
+    assert (found, line(recipe, tmp_path), changes_line(found)) == ({}, "", "")
 
 
 def test_runs_are_compared_with_the_systems_at_their_scale_and_of_their_pair(trained, tmp_path):
@@ -65,7 +59,7 @@ def test_runs_are_compared_with_the_systems_at_their_scale_and_of_their_pair(tra
     found = changed(smoke, tmp_path)
     own, theirs = TINY.sizes["hidden_dim"], smoke.entries["one"].system.sizes["hidden_dim"]
     assert found["hidden_dim"] == {(str(theirs), str(own)): ["`one`"]}
-    assert table(smoke, tmp_path).startswith("In these settings they differ from the recipe's at the scale smoke:")
+    assert "the recipe's at the scale smoke in parentheses: " in line(smoke, tmp_path, "smoke")
     pairs = {"de-en": Pair(), "tr-en": Pair({"dropout": 0.3})}
     recipe = dataclasses.replace(recipe, pairs=pairs)
     (tmp_path / "tr-en").mkdir()

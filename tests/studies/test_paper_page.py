@@ -14,8 +14,8 @@ from keras_attn_zoo.studies import paper_cells
 from keras_attn_zoo.studies.comparison import Entry, Recipe
 from keras_attn_zoo.studies.paper_cells import Runs, Value
 from keras_attn_zoo.studies.paper_files import write_tables
-from keras_attn_zoo.studies.paper_findings import compare, findings_table, verdict
-from keras_attn_zoo.studies.paper_page import words_of, write_page
+from keras_attn_zoo.studies.paper_findings import by_claim, compare, findings_table, notes_of, verdict, without_numbers
+from keras_attn_zoo.studies.paper_page import write_page
 from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
 from tests.made_runs import REFERENCES, WRONG, make_run, make_seeds, make_timing, table_rows
 
@@ -47,6 +47,12 @@ def compared(folder, *findings, **options):
     """The comparisons as `(the paper, here, verdict)`."""
     runs = Runs(recipe_of(*findings, **options), folder)
     return [(one.paper, one.here, one.verdict) for one in compare(runs)]
+
+
+def table_of(runs):
+    """The table of findings."""
+    found = by_claim(runs)
+    return findings_table(runs.recipe.findings, found, [*notes_of(runs, found)])
 
 
 def page_of(folder, recipe):
@@ -196,13 +202,13 @@ def test_what_is_missing_is_named(tmp_path):
     # The links of each sentence are not there.
     assert missing() == [("differs", ""), ("too little to say", "no scores of sentences")]
     runs = Runs(recipe_of(claim, low), tmp_path)
-    rows = findings_table(runs, compare(runs)).rows
+    rows = table_of(runs).rows
     assert rows[1] == [
-        *("2: `new` – `base`, AER (gold)", "-13.6 (57.8 – 71.4)", "+0.0 (30.0 – 30.0)", "", ""),
+        *("2. New is better than base (§5, Table 7)", "`new` – `base`", "AER (gold) +0.0 [-13.6]", ""),
         "too little to say (no scores of sentences)",
     ]
     # The variance of 29.9, 30 and 30.1 is 0.01: the error √(0.02 / 3), with 4 degrees of freedom.
-    assert rows[0][3:5] == ["-0.2 to +0.2", "0.3"]
+    assert rows[0][3] == "-0.2 to +0.2 (0.3)"
     # A paper whose own BLEU is as low is held against runs that are.
     poor = Line("New", entry="new", figures="4.70 53.2 57.8"), Line("Base", entry="base", figures="4.2 53.5 71.4")
     make_seeds(tmp_path / "base", 5.0, **gold)
@@ -295,7 +301,7 @@ def test_a_perplexity_varies_as_its_loss_does_and_a_log_by_seeds_alone(tmp_path,
     assert perplexity.of_text == pytest.approx(math.exp(2.0) * loss.of_text, rel=0.1) and loss.of_text > 0.03
     assert (log.of_text, log.of_seeds, log.difference) == (0.0, 0.0, 0.0)
     found = Runs(recipe_of(finding(Contrast("new", "base", "lowest training loss"), expected=(LEVEL,))), tmp_path)
-    assert any("over seeds alone" in note for note in findings_table(found, compare(found)).notes)
+    assert any("over seeds alone" in note for note in table_of(found).notes)
 
 
 def test_scores_of_two_tokenisers_and_sums_without_a_ratio_are_not_compared(tmp_path):
@@ -318,9 +324,10 @@ def test_scores_of_two_tokenisers_and_sums_without_a_ratio_are_not_compared(tmp_
 def test_a_smoke_run_says_nothing(tmp_path):
     make_seeds(tmp_path / "base", 30.0)
     make_seeds(tmp_path / "new", 60.0, translations=REFERENCES)
-    text = page_of(tmp_path, recipe_of(finding(Contrast("new", "base")), scale="smoke"))
+    claim = finding(Contrast("new", "base"))
+    text = page_of(tmp_path, recipe_of(claim, claim, scale="smoke"))
     findings = text.partition("## Findings")[2].partition("##")[0]
-    assert "1. New is better than base" in findings and "nothing about these claims" in findings
+    assert "1. New is better than base (§5, Table 7)\n2. New" in findings and "nothing about these claims" in findings
     assert "|" not in findings and "agrees" not in text
 
 
@@ -341,16 +348,39 @@ def test_a_small_share_of_a_time_counts_as_no_difference(tmp_path, seconds, foun
         make_timing(make_run(tmp_path / name), translation_seconds=own)
     faster = finding(Contrast("new", "base", "translation time"), share=0.03)
     assert [one[2] for one in compared(tmp_path, faster)] == [found]
-    runs = Runs(recipe_of(faster), tmp_path)
-    notes = findings_table(runs, compare(runs)).notes
-    assert notes[-1] == "a difference of at most 3% counts as none: translation time"
+    assert (
+        table_of(Runs(recipe_of(faster), tmp_path)).notes[-1]
+        == "a difference of at most 3% counts as none: translation time"
+    )
 
 
 def test_how_many_positions_a_search_sums_over_is_named(tmp_path):
     every = Contrast("new", "new", split="valid-k0", other_split="valid-k6")
-    runs = Runs(recipe_of(finding(every)), tmp_path)
-    (row,) = findings_table(runs, compare(runs)).rows
-    assert row[0] == "1: `new`, BLEU (valid, K = all) – BLEU (valid, K = 6)"
+    (one,) = compare(Runs(recipe_of(finding(every)), tmp_path))
+    assert (one.systems, one.measured) == ("`new`", "BLEU (valid, K=all) – BLEU (valid, K=6)")
+
+
+def test_claims_with_a_verdict_come_first_and_what_says_the_same_stands_once(tmp_path):
+    """An interval has a row; one training each shares it, and so does what was not run."""
+    make_seeds(tmp_path / "base", 30.0, translations=WRONG)
+    make_seeds(tmp_path / "new", 60.0, translations=REFERENCES)
+    make_run(tmp_path / "other", 33.0, ter=45.0)
+    one_seed = [Contrast("other", one, name) for one in ("base", "new") for name in ("BLEU", "TER")]
+    one_seed += [Contrast("base", "other")]
+    unknown = Contrast("new", "base", split="valid")
+    claims = (finding(*one_seed, unknown), finding(unknown), finding(Contrast("new", "base"), one_seed[0]))
+    runs = Runs(recipe_of(*claims), tmp_path)
+    assert [row[:3] + row[4:] for row in table_of(runs).rows] == [
+        ["3. New is better than base (§5, Table 7)", "`new` – `base`", "BLEU +30.0 [+0.50]", "agrees, but not in size"],
+        ["3", "`other` – `base`", "BLEU +3.0", "too little to say (1 of 3 seeds)"],
+        [
+            *("1. New is better than base (§5, Table 7)", "`other` – `base`; `other` – `new`; `base` – `other`"),
+            *("BLEU -27.0 to +3.0; TER -5.0", "too little to say (1 of 3 seeds)"),
+        ],
+    ]
+    assert list(without_numbers(claims, by_claim(runs))) == [
+        "Not measured:\n\n- **2.** New is better than base (§5, Table 7)\n- of 1: `new` – `base`"
+    ]
 
 
 def test_what_was_not_run_or_timed_says_so(tmp_path):
@@ -394,7 +424,7 @@ def test_a_finding_is_held_against_every_language_pair_that_was_run(tmp_path):
     # The paper's figures are those of the first pair.
     assert [(one.pair, one.paper, one.verdict) for one in found] == [("tr-en", "", "agrees"), ("en-it", "", "agrees")]
     text = page_of(tmp_path, recipe)
-    assert "1: `new` – `base`, BLEU, tr-en" in text and "| tr-en |" in text
+    assert "| `new` – `base` (tr-en) |" in text and "| `new` – `base` (en-it) |" in text and "- all: seeds 3, " in text
 
 
 def test_a_difference_is_of_the_numbers_beside_it_whatever_seeds_the_baseline_has_more(tmp_path):
@@ -447,23 +477,37 @@ def test_the_page(tmp_path):
     ]
     assert "This" not in parts[1] and text.index("It asks") < text.index("## Findings")
     assert max(map(len, parts[0].splitlines())) <= 120
-    assert "1. New is better than base (§5, Table 7)\n2. New is better" in parts[1]
-    rows = table_rows(parts[1])
-    assert rows[0] == ["finding", "the paper", "here", "verdict"]
-    missing = "too little to say (new: 2 of 3 seeds; base: 1 of 3 seeds)"
-    assert rows[1] == ["1: `new` – `base`, BLEU", "+0.50 (34.70 – 34.20)", "+61.5 (91.5 – 30.0)", missing]
-    assert rows[2] == ["2: `other` – `base`, BLEU", "", "", "not run"]
-    tables = (tmp_path / "tables.md").read_text("utf-8")
-    assert parts[2].strip() in tables
-    assert "![Loss over steps](curves.png)\n\nLoss over steps." in parts[3] and "missing" not in text
-    own, changed = parts[4].split("In these settings they differ from the recipe's at the scale small:")
-    assert "| `warmup_steps`" in changed
-    assert table_rows(own)[1:] == [
-        ["`base`", "1", "9", "9", "30", "30.0", "4, 0.6", "torch"],
-        ["`new`", "2", "9", "9", "30", "91.5", "4, 0.6", "torch"],
+    missing = "too little to say (2 of 3 seeds; 1 of 3 seeds)"
+    assert table_rows(parts[1]) == [
+        ["claim", "systems", "here [the paper]", "verdict"],
+        ["1. New is better than base (§5, Table 7)", "`new` – `base`", "BLEU +61.5 [+0.50]", missing],
     ]
+    assert "\n\nNot run:\n\n- **2.** New is better than base (§5, Table 7)\n" in parts[1]
+    # All of the paper's table is in the file.
+    assert table_rows(parts[2]) == [
+        ["system", "BLEU", "TER"],
+        ["Base", "30.00 [34.2]", "50.0 [53.5]"],
+        ["New", "91.50 ± 1.41 [34.70†]", "50.0 ± 0.0 [53.2]"],
+    ]
+    assert parts[2].endswith("\n- not measured: AER\n") and "[71.4]" in (tmp_path / "tables.md").read_text("utf-8")
+    assert "![curves](curves.png)\n\nLoss over steps." in parts[3] and "missing" not in text
+    own, changed = parts[4].split("Settings changed, the recipe's at the scale small in parentheses:")
+    assert " warmup_steps=" in " ".join(changed.split())
+    assert table_rows(own) == [["system", "seeds"], ["`base`", "1"], ["`new`", "2"]]
     assert "Scale small: at most three layers" in parts[0]
-    assert "- trained on: unknown\n- tested on: unknown text\n" in parts[4]
+    alike = "test text unknown text, test sentences 30, beams 4, length penalty 0.6, backend torch"
+    assert f"\n- all: steps 9, parameters 9, {alike}\n" in own and "trained on unknown\n" in parts[2]
+
+
+def test_a_note_stands_once_and_a_table_that_was_not_run_in_a_line(tmp_path):
+    make_run(tmp_path / "base")
+    other = dataclasses.replace(TABLE, name="Table 8", columns=[Line("BLEU", measure="BLEU", text="WMT")] * 3)
+    rows = [Line("A", entry="other", figures="1 2 3", text="One"), Line("B", entry="other", text="One"), TABLE.rows[1]]
+    none = dataclasses.replace(other, name="Table 9", rows=rows)
+    text = page_of(tmp_path, dataclasses.replace(recipe_of(), tables=(TABLE, other, none)))
+    assert text.count("in brackets") == text.count("trained on unknown") == 1
+    # B has no figure of the paper either.
+    assert "## Table 9: Scores\n\n- not run: A [One]; New; BLEU, BLEU, BLEU [WMT]\n" in text
 
 
 def test_what_is_said_about_differences(tmp_path):
@@ -485,20 +529,12 @@ def test_what_is_said_about_differences(tmp_path):
 def test_comments_that_make_a_page_too_long_are_told(tmp_path, caplog):
     make_run(tmp_path / "base")
     recipe = recipe_of(finding(Contrast("new", "base")))
-    without = words_of(page_of(tmp_path, recipe))
+    without = len(page_of(tmp_path, recipe).split())
     for more, told in ((1500, False), (1501, True)):
         caplog.clear()
-        (tmp_path / "comments.md").write_text("word 1.0 " * (more - without), encoding="utf-8")
-        assert words_of(page_of(tmp_path, recipe)) == more
+        (tmp_path / "comments.md").write_text("word " * (more - without), encoding="utf-8")
+        assert len(page_of(tmp_path, recipe).split()) == more
         assert (f"page.md has {more} words, more than 1500: shorten comments.md" in caplog.text) == told
-
-
-def test_words_of_a_page():
-    """Without figures, tables, code and pictures; with the table of findings."""
-    page = "# On A\n\nB is `c`-d, 3.0 % – e.\n\n```\nf g\n```\n\n![h i](j.png)\n\nk.\n\n| l | m |\n|---|--:|\n"
-    # On A B is c-d e k; Findings n o Runs.
-    assert words_of(page) == 7
-    assert words_of(f"{page}\n## Findings\n\n| n | +1.0 (o) |\n\n## Runs\n\n| p |\n") == 11
 
 
 def test_no_page_without_tables(tmp_path):
