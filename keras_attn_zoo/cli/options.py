@@ -241,13 +241,13 @@ def add_links_arguments(parser: Parser) -> None:
     )
 
 
-def add_batch_argument(parser: Parser, what: str) -> None:
-    """Add `--batch-size`; `what` says what happens to a batch."""
+def add_batch_argument(parser: Parser, what: str, default: int | None = 32, text: str = "32") -> None:
+    """Add `--batch-size`; `what` says what happens to a batch, `text` what the default is."""
     parser.add_argument(
         "--batch-size",
         type=typed(SETTINGS["Search"]["batch_size"]),
-        default=32,
-        help=f"sentences {what} at once (default: 32)",
+        default=default,
+        help=f"sentences {what} at once (default: {text})",
     )
 
 

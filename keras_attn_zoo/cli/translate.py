@@ -34,8 +34,9 @@ from keras_attn_zoo.support.messages import progress_bar
 from keras_attn_zoo.support.resumable_output import resumable_output
 
 _LOG = logging.getLogger(__name__)
-# Number of batches that are sorted by length together before translation.
+# Number of batches that are sorted by length together before translation; sentences of one, if not set.
 WINDOW_BATCHES = 100
+_BATCH = 32
 
 
 def add_arguments(parser: Parser) -> None:
@@ -72,7 +73,7 @@ def add_arguments(parser: Parser) -> None:
         help="how the probabilities of an ensemble are combined: by their arithmetic mean, or the geometric one, the "
         f"mean of log-probabilities (default: {MEANS[0]})",
     )
-    add_batch_argument(parser, "translated")
+    add_batch_argument(parser, "translated", None, f"{_BATCH}; of an export to ONNX, as many as have 128 hypotheses")
     add_search_arguments(parser)
     add_strategy_arguments(parser)
     add_loading_arguments(parser)
@@ -100,7 +101,9 @@ def run(options: argparse.Namespace) -> None:
     if options.sentences:
         windows = [options.sentences]
     else:
-        windows = read_windows("-" if options.input is None else options.input, WINDOW_BATCHES * options.batch_size)
+        windows = read_windows(
+            "-" if options.input is None else options.input, WINDOW_BATCHES * (options.batch_size or _BATCH)
+        )
 
     translate, made_by = _by_onnx(options) if is_exported(options.model) else _by_keras(options, models)
     bar = progress_bar("translating") if options.output else contextlib.nullcontext()
@@ -131,7 +134,7 @@ def _by_keras(options, models):
         return translator.translate(
             sentences,
             n_best=options.n_best,
-            batch_size=options.batch_size,
+            batch_size=options.batch_size or _BATCH,
             progress=progress,
             sampler=sampler,
             constraints=of_lines(constraints, numbers, options),

@@ -24,6 +24,8 @@ from keras_attn_zoo.support.files import PathLike, read_bytes, read_json, shown
 from keras_attn_zoo.support.setting_types import Number, Whole
 from keras_attn_zoo.support.threads import in_order
 
+# Of a batch: a step of fewer takes nearly as long, and one of more no less for each.
+_HYPOTHESES = 128
 # What a search can be given, as `SearchSettings` has it, whose module is above this one.
 _SETTINGS = {
     "beams": Whole(least=1, most=MOST_BEAMS),
@@ -73,7 +75,7 @@ class ONNXTranslator:
         sentences: str,
         n_best: int = ...,
         attention: bool = ...,
-        batch_size: int = ...,
+        batch_size: int | None = ...,
         max_length: int | None = ...,
         beams: int | None = ...,
         length_penalty: float | None = ...,
@@ -89,7 +91,7 @@ class ONNXTranslator:
         sentences: list[str] | tuple[str, ...],
         n_best: int = ...,
         attention: bool = ...,
-        batch_size: int = ...,
+        batch_size: int | None = ...,
         max_length: int | None = ...,
         beams: int | None = ...,
         length_penalty: float | None = ...,
@@ -104,7 +106,7 @@ class ONNXTranslator:
         sentences: str | Sequence[str],
         n_best: int = 1,
         attention: bool = False,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         max_length: int | None = None,
         beams: int | None = None,
         length_penalty: float | None = None,
@@ -119,7 +121,8 @@ class ONNXTranslator:
             sentences: a list of strings, or one string.
             n_best: hypotheses per sentence, at most the number of beams.
             attention: whether to return attention, as the search saw it.
-            batch_size: sentences per batch; those of similar length share one.
+            batch_size: sentences per batch; those of similar length share one. By default, as many as have 128
+                hypotheses, and no more than leave each thread a batch.
             max_length: maximum tokens of a translation, start and end included; by default the translator's.
             beams, length_penalty, coverage_penalty, min_length, no_repeat_ngram: settings of the search; by default
                 those of the exported translator.
@@ -134,11 +137,13 @@ class ONNXTranslator:
                 exported one; a setting that a search cannot have.
         """
         alone = isinstance(sentences, str)
-        check_counts(batch_size=batch_size, n_best=n_best)
+        check_counts(batch_size=1 if batch_size is None else batch_size, n_best=n_best)
         given = {"beams": beams, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty}
         given |= {"min_length": min_length, "no_repeat_ngram": no_repeat_ngram}
         search = self._search(given, n_best, attention, max_length)
         text = self.encode([sentences] if isinstance(sentences, str) else sentences)
+        if batch_size is None:
+            batch_size = max(1, min(_HYPOTHESES // search.beams, -(-len(text) // self._threads)))
         order = sorted(range(len(text)), key=lambda i: len(text[i]))
         batches = [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
         # onnxruntime shares the steps of a small model between threads with little gain.

@@ -237,11 +237,25 @@ def write_program(
         )
         names = {"input_names": inputs, "output_names": outputs}
         written = torch.onnx.export(
-            program, dynamo=True, opset_version=_OPSET, **names, verbose=False, external_data=False
+            program,
+            dynamo=True,
+            opset_version=_OPSET,
+            **names,
+            verbose=False,
+            external_data=False,
+            custom_translation_table={torch.ops.aten.any.dim: _any, torch.ops.aten.any.dims: _any},
         )
         if simplify is not None:
             simplify(written.model)
         written.save(path)
+
+
+def _any(x: Any, dim: int | Sequence[int], keepdim: bool = False) -> Any:
+    """Reduce truth values in one node, where PyTorch writes three or four for each axis."""
+    from onnxscript import opset23
+
+    axes: Any = [dim] if isinstance(dim, int) else [*dim]
+    return opset23.ReduceMax(x, axes, keepdims=int(keepdim))
 
 
 def _append(model: Any) -> None:
