@@ -89,7 +89,7 @@ def place_of(line, titles, part):
     for place, title in enumerate(titles):
         if re.fullmatch(pattern, title):
             return place
-    notes = "\n".join(note for note in part.splitlines() if note[:1] != "|")
+    notes = "\n".join(note for note in part.splitlines() if note[:1] != "|").replace("\\", "")
     assert line.title in notes and papers in notes
     return None
 

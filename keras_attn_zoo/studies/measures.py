@@ -224,7 +224,7 @@ MEASURES = {
     **{f"{count}, {side}": _of_text(count, side) for count in _COUNTS for side in ("source", "target")},
     "AER": _aer("aer_without_full_stop"),
     "AER, all layers": _aer("all_layers_aer_without_full_stop"),
-    "parameters": _of_scores("parameters", unit=" M", seeded=False, margin=0.0, sign=-1, part="train"),
+    "parameters": _of_scores("parameters", unit=" M", digits=2, seeded=False, margin=0.0, sign=-1, part="train"),
     "training time": _of_timing(
         lambda timing, one: timing["step_seconds"] * one.scores["training"]["steps"],
         digits=0,
