@@ -2,6 +2,7 @@
 
 Cold is the first process with an empty cache of compiled programs, which only JAX has; warm are those after it. Without
 `--preset`, the model has random weights, in the sizes of `--set`, and the tokenizers of a preset of this repository.
+The backend "onnx" is onnxruntime, with what PyTorch exports in float32.
 
   python benchmarks/start.py
   python benchmarks/start.py --preset transformer_tatoeba_de_en --backends jax --repeats 5
@@ -24,6 +25,8 @@ from keras_attn_zoo.studies.tabular import markdown_table
 from keras_attn_zoo.support.backends import BACKENDS
 
 TOKENIZERS = "transformer_tatoeba_de_en"
+ONNX = "onnx"
+COMMAND = [sys.executable, "-m", "keras_attn_zoo.cli"]
 
 
 def save_random(folder, options):
@@ -40,10 +43,21 @@ def save_random(folder, options):
     return model.count_params()
 
 
+def export(model, folder):
+    """Export a model beside the compiled programs, if that is still to be done; return where it is."""
+    exported = Path(folder) / "exported"
+    if not exported.exists():
+        subprocess.run([*COMMAND, "export", model, "--to", "onnx", exported, "--backend", "torch"], check=True)
+    return str(exported)
+
+
 def run(model, backend, cache, options):
     """Translate in a process of its own; return its seconds, those of the processor, and the precision."""
-    command = [sys.executable, "-m", "keras_attn_zoo.cli", "translate", model, options.sentence]
-    command += ["--backend", backend, "--precision", options.precision]
+    if backend == ONNX:
+        command = [*COMMAND, "translate", export(model, cache), options.sentence]
+    else:
+        how = ["--backend", backend, "--precision", options.precision]
+        command = [*COMMAND, "translate", model, options.sentence, *how]
     if not options.preset:
         # Random weights never end a sentence.
         command += ["--max-tokens", str(options.max_tokens)]
@@ -57,7 +71,7 @@ def run(model, backend, cache, options):
         raise SystemExit(done.stderr)
     seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     chosen = re.search(r"computing in (\w+)", done.stderr)
-    precision = chosen[1] if chosen else options.precision
+    precision = chosen[1] if chosen else "float32" if backend == ONNX else options.precision
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, precision
 
 
@@ -76,7 +90,7 @@ def main():
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", help="a preset in place of random weights")
-    parser.add_argument("--backends", nargs="+", default=list(BACKENDS), choices=list(BACKENDS), metavar="NAME")
+    parser.add_argument("--backends", nargs="+", default=[*BACKENDS], choices=[*BACKENDS, ONNX], metavar="NAME")
     parser.add_argument("--sentence", default="Ich habe Hunger.")
     parser.add_argument("--max-tokens", type=int, default=12)
     parser.add_argument("--repeats", type=int, default=3, choices=range(1, 100), metavar="N")

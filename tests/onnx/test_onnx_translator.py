@@ -1,6 +1,7 @@
 """Translators exported to ONNX, held against Keras; and what is said of those that are damaged."""
 
 import functools
+import itertools
 import json
 import shutil
 import subprocess
@@ -16,12 +17,14 @@ from keras_attn_zoo.bodies.schema import BODIES
 from keras_attn_zoo.cli import main
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch, Sampling
 from keras_attn_zoo.onnx import ONNXTranslator
+from keras_attn_zoo.presets.preset_registry import find_preset, published
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.outline import body_arguments
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import Translator
 from keras_attn_zoo.translators.onnx_export import export_to_onnx
 from tests import tiny
+from tests.german_sentences import GERMAN
 from tests.weights import fill_weights
 
 # The second has as many tokens as there may be.
@@ -165,6 +168,17 @@ def test_products_in_int8_take_a_quarter_of_the_size(tmp_path):
     differences = [abs(one.score - other.score) for [one], [other] in zip(found, expected, strict=True)]
     # Rows are rounded to one of 255 numbers, and so are weights.
     assert 0 < np.median(differences) < 1
+
+
+@only_torch
+@pytest.mark.slow
+@pytest.mark.parametrize("name", published())
+def test_every_preset_translates_alike(tmp_path, name):
+    translator = Translator.from_preset(find_preset(name), dtype="float32")
+    export_to_onnx(translator, tmp_path / "exported")
+    texts = [f"{one} {other}" for one, other in itertools.product(GERMAN, GERMAN[:10])]
+    options = {"n_best": translator.sampler.num_beams, "attention": True}
+    check(ONNXTranslator(tmp_path / "exported").translate(texts, **options), translator.translate(texts, **options))
 
 
 @only_torch

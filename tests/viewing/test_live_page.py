@@ -20,6 +20,7 @@ from keras_attn_zoo.translators import TranslationPreprocessor, TranslationToken
 from keras_attn_zoo.translators.live_folder import LiveModel, stored_in_int8, write_live_folder
 from keras_attn_zoo.viewing import browser_libraries
 from tests import tiny
+from tests.german_sentences import GERMAN
 from tests.translators import marian_checkpoint
 from tests.viewing.live_records import MESSAGE, check, choose, translate
 from tests.viewing.static_site import site
@@ -41,15 +42,6 @@ BODIES = {
 KINDS = ("word", "char")
 SENTENCES = [*[*dict.fromkeys(tiny.sentences("source"))][:18], "kalo 日本 mi, 😀!", "  ka   lo\tmi  "]
 TRANSLATIONS = [None, *tiny.sentences("target")[:9], None, "badofi 日本 nu."]
-GERMAN = [
-    *("Ich rufe dich morgen an, wenn ich Zeit habe.", "Guten Morgen.", "Er ruft den alten Freund an."),
-    *("Das Haus, in dem ich wohne, ist klein.", "Tom mag keine Äpfel.", "Wie spät ist es?", "Ja."),
-    *("Wir haben gestern Abend einen guten Film gesehen.", "Sie fragte mich, ob ich ihr helfen könne."),
-    *("Die Kinder spielen im Garten, obwohl es regnet.", "Ich weiß nicht, was ich sagen soll."),
-    *("Mein Bruder wohnt in Berlin.", "Kannst du mir das Salz geben?", "Es hat die ganze Nacht geschneit."),
-    *("Der Zug kommt um zehn Uhr an.", "Hast du schon gegessen?", "Das ist nicht meine Schuld."),
-    *("Ich möchte ein Glas 水, bitte 😀.", "Sie ist so groß wie ihre Mutter.", "Niemand hat mir geholfen."),
-]
 # In a page, as a page of another site would be.
 SAYS = "fetch('http://127.0.0.2:9/').then(() => 'sent', () => 'refused')"
 LABEL = "document.querySelector('.models label')"
