@@ -14,7 +14,7 @@ from keras_attn_zoo.presets.weight_storage import holds_int8
 from keras_attn_zoo.support.checksums import sha256
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, read_json, shown, write_json, write_text
-from keras_attn_zoo.translators.onnx_export import check_onnx_export, export_to_onnx, exported_search
+from keras_attn_zoo.translators.onnx_export import check_onnx_export, check_program, export_to_onnx, exported_search
 from keras_attn_zoo.translators.onnx_following import ATTENTION, FOLLOW, write_following
 from keras_attn_zoo.translators.onnx_graphs import SearchPrograms
 from keras_attn_zoo.translators.translator import Translator
@@ -135,14 +135,17 @@ def _write_model(name, model, folder, place):
     parts = {"encoder": "encoder.onnx", "step": "step.onnx", "follow": FOLLOW}
     if (own / ATTENTION).exists():
         parts["attention"] = ATTENTION
+    # Each is checked with its weights beside it.
+    shutil.copyfile(model.preset / _WEIGHTS, own / _WEIGHTS)
     for program in parts.values():
         stored.use_in(own / program)
+        check_program(own / program)
     (own / "checksums.json").unlink()
     write_json(own / "translator.json", description)
     parts["description"] = "translator.json"
     records: dict[str, Any] = {part: _deflated(own / file, f"{place}/{file}") for part, file in parts.items()}
-    if model.address is None:
-        shutil.copyfile(model.preset / _WEIGHTS, own / _WEIGHTS)
+    if model.address is not None:
+        (own / _WEIGHTS).unlink()
     address = place if model.address is None else model.address.rstrip("/")
     records["weights"] = _record(model.preset / _WEIGHTS, f"{address}/{_WEIGHTS}")
     for side, known in description["tokenizers"].items():

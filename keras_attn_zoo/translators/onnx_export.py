@@ -9,20 +9,27 @@ import numpy as np
 from keras import ops, tree
 
 import keras_attn_zoo
+from keras_attn_zoo.data import UNKNOWN
 from keras_attn_zoo.data.marian_pieces import MarianPieces
+from keras_attn_zoo.data.subwords import SPECIAL_PIECES
 from keras_attn_zoo.support.checksums import write_checksums
 from keras_attn_zoo.support.errors import UserError, choice
 from keras_attn_zoo.support.extras import require
 from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, shown, write_json
 from keras_attn_zoo.translators.onnx_graphs import SearchPrograms, next_name, silent
 from keras_attn_zoo.translators.preprocessor import check_exported
-from keras_attn_zoo.translators.search import settings_of, suppressed_logits
+from keras_attn_zoo.translators.search import FURTHER_SETTINGS, settings_of, suppressed_logits
 
 PRECISIONS = ("float32", "int8")
 # What takes nodes of ONNX, and keeps lengths open.
 _LEAST_TORCH = (2, 9)
 # The largest difference from Keras, of log-probabilities and of attention, in float32.
 _TOLERANCE = 1e-3
+# What a hypothesis is compared by; those of a pool, when they end.
+_SCORE = "log_prob / ((5 + tokens) / 6) ** length_penalty + coverage_penalty * sum(log(min(coverage, 1)))"
+_SCORE_OF_POOLED = "log_prob / tokens ** length_penalty"
+# The steps of `data.words.normalise`.
+_NORMALISED = ["single_spaces", "strip_byte_order_marks", "nfc"]
 
 
 def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32") -> None:
@@ -34,7 +41,8 @@ def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32"
     - `encoder.onnx`: from source ids and their mask to memory and state before the first position;
     - `step.onnx`: from the last tokens, the hypotheses that they continue, memory and state to log-probabilities,
       attention and the next state; see `SearchPrograms.step`;
-    - `translator.json`: names, shapes and types of these, settings of the search, special ids, lengths, tokenizers;
+    - `translator.json`: names, shapes and types of these, settings of the search and its score, special ids, lengths,
+      tokenizers and the names of what is done to text;
     - the files of the tokenizers, and `checksums.json`.
 
     Numbers of sentences and beams, and lengths, are open. What is written is checked by `onnx.checker` and computes
@@ -71,9 +79,8 @@ def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32"
             "source": _write_tokenizer(preprocessor.source_tokenizer, aside, "source"),
             "target": _write_tokenizer(preprocessor.tokenizer, aside, "target"),
         }
-        write_json(
-            aside / DESCRIPTION, {**_description(translator, programs), "search": settings, "tokenizers": tokenizers}
-        )
+        search = {"search": FURTHER_SETTINGS | settings, "score": _SCORE_OF_POOLED if "pooled" in settings else _SCORE}
+        write_json(aside / DESCRIPTION, {**_description(translator, programs), **search, "tokenizers": tokenizers})
         _seal(aside)
         difference = largest_difference(translator, ONNXTranslator(aside), programs)
         if not difference < _TOLERANCE:
@@ -84,6 +91,7 @@ def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32"
         if precision == "int8":
             for name in (ENCODER, STEP):
                 _quantize(aside / name)
+                check_program(aside / name)
             _seal(aside)
 
 
@@ -126,19 +134,35 @@ def check_onnx_export(folder: PathLike) -> None:
         raise UserError(f"{shown(folder)} already exists: choose another folder, or remove it.")
 
 
-def _write_programs(programs, encoder, step):
+def check_program(path: Path) -> None:
+    """Raise unless a program, with the weights that stand beside it, is valid ONNX.
+
+    Raises:
+        UserError: it is not.
+    """
     import onnx
 
     try:
+        onnx.checker.check_model(str(path), full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        reason = str(error).strip().splitlines()[0][:200]
+        raise UserError(
+            f"{path.name} was written, and is no valid ONNX: {reason}. Install other versions of PyTorch, onnx and "
+            "onnxruntime."
+        ) from error
+
+
+def _write_programs(programs, encoder, step):
+    try:
         programs.write(encoder, step)
-        for path in (encoder, step):
-            onnx.checker.check_model(str(path), full_check=True)
     except OSError:
         raise
     except Exception as error:
         # PyTorch's exporter may raise anything, with reports of many lines.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
         raise UserError(f"PyTorch cannot export this translator: {reason}.") from error
+    check_program(encoder)
+    check_program(step)
 
 
 def _description(translator, programs):
@@ -149,6 +173,7 @@ def _description(translator, programs):
         return {"name": leaf.name, "shape": leaf.shape(), "dtype": leaf.dtype, **more}
 
     preprocessor = translator.preprocessor
+    source, target = preprocessor.source_tokenizer, preprocessor.tokenizer
     return {
         "format": FORMAT,
         "keras_attn_zoo": keras_attn_zoo.__version__,
@@ -182,27 +207,42 @@ def _description(translator, programs):
         "state": [described(leaf, next=next_name(leaf)) for leaf in programs.state],
         "lengths": dict(zip(("source", "target"), programs.lengths, strict=True)),
         "truncation": dataclasses.asdict(preprocessor.truncation),
+        "source": {
+            "end": source.end_token_id,
+            "pad": source.pad_token_id,
+            "unknown": source.token_to_id(SPECIAL_PIECES[UNKNOWN]),
+        },
         "target": {
-            "start": preprocessor.tokenizer.start_token_id,
-            "end": preprocessor.tokenizer.end_token_id,
-            "pad": preprocessor.tokenizer.pad_token_id,
+            "start": target.start_token_id,
+            "end": target.end_token_id,
+            "pad": target.pad_token_id,
         },
     }
 
 
 def _write_tokenizer(tokenizer, folder, side):
-    """Write the files of a tokenizer; return what a runtime needs to know of it."""
-    known = {"model": f"{side}.spm"}
-    (folder / known["model"]).write_bytes(tokenizer.proto)
-    if isinstance(tokenizer.subwords, MarianPieces):
-        known["vocabulary"] = f"{side}_vocabulary.json"
-        write_json(folder / known["vocabulary"], tokenizer.get_vocabulary())
-        added = [dataclasses.asdict(one) for one in tokenizer.added_tokens]
-        return {**known, "added_tokens": added, "clean_up_spaces": tokenizer.clean_up_spaces}
-    if tokenizer.truecaser is not None:
-        known["truecaser"] = f"{side}.truecase"
-        (folder / known["truecaser"]).write_bytes(tokenizer.truecaser.model_bytes)
-    return known
+    """Write the files of a tokenizer; return what a runtime needs to know of it, what is done to text included."""
+    subwords, model = tokenizer.subwords, f"{side}.spm"
+    (folder / model).write_bytes(tokenizer.proto)
+    if isinstance(subwords, MarianPieces):
+        vocabulary = f"{side}_vocabulary.json"
+        write_json(folder / vocabulary, tokenizer.get_vocabulary())
+        return {
+            "kind": "marian",
+            "model": model,
+            "vocabulary": vocabulary,
+            "added_tokens": [dataclasses.asdict(one) for one in tokenizer.added_tokens],
+            "clean_up_spaces": tokenizer.clean_up_spaces,
+            "before": [],
+            "after": [*(["clean_up_spaces"] if tokenizer.clean_up_spaces else []), "single_spaces"],
+        }
+    known = {"kind": "words" if subwords.whole_words else "sentencepiece", "model": model}
+    if tokenizer.truecaser is None:
+        return {**known, "before": _NORMALISED, "after": ["replace_nul", *_NORMALISED]}
+    known["truecaser"] = f"{side}.truecase"
+    (folder / known["truecaser"]).write_bytes(tokenizer.truecaser.model_bytes)
+    before, after = [*_NORMALISED, "truecase", "nfc"], ["replace_nul", "detruecase", *_NORMALISED]
+    return {**known, "before": before, "after": after}
 
 
 def _seal(folder):

@@ -15,16 +15,19 @@ import pytest
 
 from keras_attn_zoo.bodies.schema import BODIES
 from keras_attn_zoo.cli import main
+from keras_attn_zoo.data.subwords import train_subwords
+from keras_attn_zoo.data.truecasing import Truecaser
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch, Sampling
 from keras_attn_zoo.onnx import ONNXTranslator
 from keras_attn_zoo.presets.preset_registry import find_preset, published
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.outline import body_arguments
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.translators import Translator
-from keras_attn_zoo.translators.onnx_export import export_to_onnx
+from keras_attn_zoo.translators import TranslationTokenizer, Translator
+from keras_attn_zoo.translators.onnx_export import _write_tokenizer, check_program, export_to_onnx
 from tests import tiny
 from tests.german_sentences import GERMAN
+from tests.onnx import other_runtime
 from tests.weights import fill_weights
 
 # The second has as many tokens as there may be.
@@ -130,6 +133,41 @@ def test_the_search_may_be_another_one():
     check(found, translator.translate(TEXTS, sampler=BeamSearch(2, **settings), **options))
 
 
+# With spaces of other kinds, marks in front, and characters that are composed.
+ODD = ["", " \t\u2028 ", "\ufeff \ufeffka\x1clo\u3000 mi\r\n", "re\u0301 ka \xa0tu", *TEXTS[2:4]]
+
+
+@only_torch
+@pytest.mark.parametrize("settings", [{}, {"coverage_penalty": 0.3, "min_length": 3, "no_repeat_ngram": 2}])
+def test_the_description_is_enough_for_another_runtime(settings):
+    translator, folder = exported(BY_DAY)
+    expected = translator.translate(ODD, sampler=BeamSearch(3, length_penalty=0.6, **settings))
+    for text, [best] in zip(ODD, expected, strict=True):
+        found, score = other_runtime.translate(folder, text, **settings)
+        assert found == best.text and score == pytest.approx(best.score, abs=1e-4)
+
+
+@only_torch
+@pytest.mark.parametrize("kind", ["bpe", "char", "word"])
+def test_the_description_says_what_is_done_to_text(tmp_path, kind):
+    text = [*tiny.sentences("source"), "r\u00e9 ka lo"]
+    model = train_subwords(text, tmp_path / "model", 30 if kind == "bpe" else None, model_type=kind)
+    tokenizer = TranslationTokenizer(model.read_bytes())
+    known = _write_tokenizer(tokenizer, tmp_path, "source")
+    other = other_runtime.Tokenizer(tmp_path, known)
+    ids = tokenizer.tokenize(ODD)
+    assert [other.encode(text) for text in ODD] == ids
+    assert [other.decode(one) for one in ids] == tokenizer.detokenize(ids)
+    # Words are split at spaces of every kind.
+    for step in known["before"][kind == "word" :]:
+        other.known = {**known, "before": [one for one in known["before"] if one != step]}
+        assert [other.encode(text) for text in ODD] != ids
+    truecaser = Truecaser(b"Haus (1/1)\n")
+    truecased = _write_tokenizer(TranslationTokenizer(model.read_bytes(), truecaser), tmp_path, "source")
+    assert truecased["before"] == [*known["before"], "truecase", "nfc"]
+    assert truecased["after"] == ["replace_nul", "detruecase", *known["after"][1:]]
+
+
 @only_torch
 def test_a_translation_needs_neither_keras_nor_a_backend():
     translator, folder = exported(BY_DAY)
@@ -219,6 +257,18 @@ def test_damage_is_one_line(tmp_path):
         with pytest.raises(UserError, match=message) as error:
             ONNXTranslator(broken(change))
         assert "\n" not in str(error.value)
+
+
+@only_torch
+def test_a_program_that_is_no_onnx_is_one_line(tmp_path):
+    import onnx
+
+    node = onnx.helper.make_node("Unheard", ["x"], ["y"])
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "xy")
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph([node], "one", [x], [y])), tmp_path / "step.onnx")
+    with pytest.raises(UserError, match=r"step\.onnx was written, and is no valid ONNX: .*Unheard") as error:
+        check_program(tmp_path / "step.onnx")
+    assert "\n" not in str(error.value)
 
 
 @only_torch
