@@ -37,11 +37,13 @@ class LiveModel:
         translator: the translator, loaded from the preset.
         preset: the folder of a preset that is stored in int8.
         address: where the site has the files of the preset, relative to the page; None to copy them.
+        languages: codes of source and target, such as "de" and "en", by which the page groups models; None if unknown.
     """
 
     translator: Translator
     preset: Path
     address: str | None = None
+    languages: tuple[str, str] | None = None
 
 
 def write_live_folder(models: Mapping[str, LiveModel], folder: PathLike) -> None:
@@ -157,7 +159,8 @@ def _write_model(name, model, folder, place):
                 records[f"{side}_{kind}"] = record
     system = model.translator.description(name)
     kept = {place: system.places[place] for place in description["follow"]["places"]}
-    return {"name": name, "files": records, "system": system_record(dataclasses.replace(system, places=kept))}
+    record = system_record(dataclasses.replace(system, places=kept))
+    return {"name": name, "languages": model.languages, "files": records, "system": record}
 
 
 def _deflated(path: Path, address: str) -> dict[str, Any]:
