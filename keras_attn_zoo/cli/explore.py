@@ -1,8 +1,8 @@
 """`attn-zoo explore`: a page on which attention and search are explored."""
 
 import argparse
-import dataclasses
 import collections
+import dataclasses
 import itertools
 import logging
 import os

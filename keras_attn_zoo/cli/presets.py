@@ -186,7 +186,7 @@ def _site(text):
 
 
 def _verify_remote(options: argparse.Namespace) -> None:
-    """Compare presets on a server with the registry, and a whole site with its checksums; print a line for each fault."""
+    """Compare presets on a server with the registry, a whole site with its checksums; print a line for each fault."""
     from keras_attn_zoo.presets.preset_registry import base_of
     from keras_attn_zoo.presets.preset_site import verify_preset, verify_site
 

@@ -1,4 +1,4 @@
-"""The public site: the part that presets are downloaded from, written to a folder; and all of it, verified on a server."""
+"""The public site: the part that presets are downloaded from, written to a folder; all of it, verified on a server."""
 
 import re
 import shutil

@@ -11,8 +11,8 @@ import keras_attn_zoo
 from keras_attn_zoo.presets.preset_registry import CHECKOUT, published, published_folder
 from keras_attn_zoo.presets.preset_site import MANIFEST, write_presets
 from keras_attn_zoo.site.site_checks import loaded_with, site_faults
-from keras_attn_zoo.support.checksums import sha256
 from keras_attn_zoo.site.site_pages import write_pages
+from keras_attn_zoo.support.checksums import sha256
 from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.extras import require
 from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, read_json, shown, write_json, write_text

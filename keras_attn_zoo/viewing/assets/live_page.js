@@ -94,7 +94,7 @@ class BrowserModels {
       // A sentence is of one language: to choose all models of a direction is to leave those of another.
       this.choose(!input.checked ? others : models.length > 1 ? models : [...others, ...models]);
     });
-    return make("label", { class: models.length > 1 ? "all" : null }, input, " ", name, make("small", {}, ` ${size}`));
+    return make("label", { class: models.length > 1 ? "all" : null }, input, make("span", {}, name, " ", make("small", {}, size)));
   }
 
   // Choose these models alone, and load them one after the other, as long as they stay chosen.

@@ -84,6 +84,7 @@ class Panel {
     this.title.textContent = this.system.name;
     this.close.hidden = this.page.panels.length < 2;
     this.showChooser();
+    this.element.classList.toggle("waiting", Boolean(this.result.waiting));
     if (this.result.waiting) {
       this.view = null;
       for (const part of [this.controls, this.translation, this.body, this.details]) part.replaceChildren();
