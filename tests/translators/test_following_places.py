@@ -1,4 +1,4 @@
-"""What follows a translation token by token has every place of a body, whatever its mechanisms; what is lost is said."""
+"""What follows a translation token by token has every place of a body, whatever its mechanisms; a lost one is said."""
 
 import logging
 
