@@ -55,7 +55,7 @@ def test_the_built_site_is_verified_on_its_server(built, address, tmp_path, caps
             # Presets that are named are verified alone.
             assert main([*line, NAMES[0]]) == 0
             for damaged, message in {
-                "<p>": "/site.json is not JSON",
+                "<p>": "/site.json is damaged: it is not JSON",
                 "[]": "/site.json has no checksums: build the site again",
                 '{"files": {"index.html": 12}}': "/site.json has no checksums: build the site again",
             }.items():
@@ -134,7 +134,7 @@ def test_a_site_that_fails_leaves_nothing(small, docs, built, tmp_path, monkeypa
                 90_000,
                 r"the first view, before a model is chosen, would load 1\d\d KB, above 90 KB",
             ),
-            ("MOST_OF_MODEL", 2_000_000, f"{NAMES[0]} would load 3\\.9 MB when it is chosen, above 2 MB"),
+            ("MOST_OF_MODEL", 2_000_000, f"{NAMES[0]} would load 3\\.7 MB when it is chosen, above 2 MB"),
         ):
             with patch.context() as limited:
                 limited.setattr(site_builder, limit, most)
