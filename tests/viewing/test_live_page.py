@@ -248,7 +248,7 @@ def test_all_of_a_direction_translate_in_turn_each_in_its_panel(browser, tiny_si
         assert browser.run(written).startswith("Ich rufe dich")
         (said,) = browser.run("[...document.querySelectorAll('.models .all')].map(one => one.textContent.trim())")
         size = sum(file["size"] for file in live["models"][0]["files"].values())
-        assert said == f"all 3, German → English {3 * size / 1e6:.1f} MB, about 0.1 GB of memory"
+        assert said == f"all 3, German → English {3 * size / 1e6:.1f} MB, up to 0.3 GB of memory"
         assert browser.run("explorer.live.chosen.length + document.querySelectorAll('.panel').length") == 0
         choose(browser, "x")
         assert browser.run(written).startswith("I will call you")

@@ -37,8 +37,8 @@ function missing() {
 // A sentence to begin with, by language.
 const EXAMPLES = { de: "Ich rufe dich morgen an, wenn ich Zeit habe.", en: "I will call you tomorrow if I have time." };
 
-// Memory, as Chromium was seen to take it: for the libraries, and for each byte of a model.
-const MEMORY = { libraries: 100e6, byte: 17 };
+// Memory that Chromium was seen to take at most: with the first model, and for each byte of a model.
+const MEMORY = { first: 250e6, byte: 15 };
 
 const sizeOf = ({ files }) => Object.values(files).reduce((sum, { size }) => sum + size, 0);
 
@@ -80,8 +80,8 @@ class BrowserModels {
     const parts = models.map((model) => this.box([model], model.name, model.system.name, megabytes(sizeOf(model))));
     if (models.length > 1) {
       const size = models.reduce((sum, model) => sum + sizeOf(model), 0);
-      const memory = ((MEMORY.libraries + MEMORY.byte * size) / 1e9).toFixed(1);
-      parts.unshift(this.box(models, "", `all ${models.length}${named && direction ? `, ${direction}` : ""}`, `${megabytes(size)}, about ${memory} GB of memory`));
+      const memory = ((MEMORY.first + MEMORY.byte * size) / 1e9).toFixed(1);
+      parts.unshift(this.box(models, "", `all ${models.length}${named && direction ? `, ${direction}` : ""}`, `${megabytes(size)}, up to ${memory} GB of memory`));
     } else if (named && direction) parts.unshift(make("span", { class: "hint" }, direction));
     return make("div", { class: "group", role: "group", "aria-label": direction || "Models" }, ...parts);
   }
