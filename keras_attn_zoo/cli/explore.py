@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import dataclasses
 import itertools
 import logging
 import os
@@ -254,7 +255,7 @@ def _check_live(options, sentences):
 
 
 def _write_live(translators, models, folder):
-    from keras_attn_zoo.presets.preset_registry import find_preset
+    from keras_attn_zoo.presets.preset_registry import find_preset, published
     from keras_attn_zoo.translators.live_folder import stored_in_int8, write_live_folder
 
     with tempfile.TemporaryDirectory() as aside:
@@ -263,6 +264,8 @@ def _write_live(translators, models, folder):
             run = RunFolder(model)
             preset = run.best if run.holds_run else find_preset(model)
             live[name] = stored_in_int8(translator, preset, Path(aside) / str(number))
+            if facts := published().get(str(model)):
+                live[name] = dataclasses.replace(live[name], languages=(facts["source"], facts["target"]))
         write_live_folder(live, folder)
     _LOG.info("wrote %s: put it on any web server, such as python -m http.server", shown(folder))
 

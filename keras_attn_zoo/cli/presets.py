@@ -169,7 +169,7 @@ def _presets_in(folder):
 
 
 def _add_verify_remote(parser: Parser) -> None:
-    parser.add_argument("names", nargs="*", metavar="NAME", help="presets to verify (default: all)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="presets to verify alone (default: the whole site)")
     parser.add_argument(
         "--base-url",
         type=checked(_site),
@@ -186,9 +186,9 @@ def _site(text):
 
 
 def _verify_remote(options: argparse.Namespace) -> None:
-    """Compare what a server has of the presets with the registry, and print a line for each fault."""
-    from keras_attn_zoo.presets.preset_registry import BASE_URL
-    from keras_attn_zoo.presets.preset_site import verify_preset
+    """Compare presets on a server with the registry, a whole site with its checksums; print a line for each fault."""
+    from keras_attn_zoo.presets.preset_registry import base_of
+    from keras_attn_zoo.presets.preset_site import verify_preset, verify_site
 
     wrong = 0
     for name in _checked(options.names):
@@ -198,13 +198,20 @@ def _verify_remote(options: argparse.Namespace) -> None:
         if not faults:
             print(f"{name}: as published", flush=True)
         wrong += len(faults)
+    rest = None if options.names else verify_site(options.base_url)
+    if rest is not None:
+        for path, fault in rest.items():
+            print(f"{printable(path)}: {fault}", flush=True)
+        if not rest:
+            print("the rest of the site: as published", flush=True)
+        wrong += len(rest)
     if wrong:
-        raise UserError(f"{counted(wrong, 'file')} not as published at {options.base_url or BASE_URL}: see above.")
+        raise UserError(f"{counted(wrong, 'file')} not as published at {base_of(options.base_url)}: see above.")
 
 
 _VERIFY_REMOTE = Command(
     "verify-remote",
-    "verify that every file of the presets is on the public site as published, without storing any",
+    "verify that every file of the public site is there as published, without storing any",
     ["attn-zoo presets verify-remote", "attn-zoo presets verify-remote --base-url http://localhost:8000"],
     _add_verify_remote,
     _verify_remote,

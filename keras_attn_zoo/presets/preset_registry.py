@@ -274,7 +274,12 @@ def is_published(name: str, folder: PathLike) -> bool:
 
 def address_of(name: str, file: str, base_url: str | None = None) -> str:
     """Return where a file of a published preset is downloaded from: a site, by default the public one."""
-    return f"{base_url or BASE_URL}/presets/{name}/{file}"
+    return f"{base_of(base_url)}/presets/{name}/{file}"
+
+
+def base_of(base_url: str | None) -> str:
+    """Return the address of a site, by default of the public one."""
+    return base_url or BASE_URL
 
 
 def _remove_empty_folders(folder):

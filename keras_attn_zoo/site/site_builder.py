@@ -9,9 +9,10 @@ from pathlib import Path
 
 import keras_attn_zoo
 from keras_attn_zoo.presets.preset_registry import CHECKOUT, published, published_folder
-from keras_attn_zoo.presets.preset_site import write_presets
-from keras_attn_zoo.site.site_checks import site_faults
+from keras_attn_zoo.presets.preset_site import MANIFEST, write_presets
+from keras_attn_zoo.site.site_checks import loaded_with, site_faults
 from keras_attn_zoo.site.site_pages import write_pages
+from keras_attn_zoo.support.checksums import sha256
 from keras_attn_zoo.support.errors import UserError, counted
 from keras_attn_zoo.support.extras import require
 from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, read_json, shown, write_json, write_text
@@ -20,10 +21,8 @@ from keras_attn_zoo.translators.onnx_export import check_onnx_export
 from keras_attn_zoo.translators.translator import Translator
 
 DOCS, CITATION = CHECKOUT.parent / "docs", CHECKOUT.parent / "CITATION.cff"
-# What a site consists of, and by which it is known.
-MANIFEST = "site.json"
-# What a host may have to hold.
-MOST = 90_000_000
+# Bytes at most: of all that a host holds, of what the first view loads, and of what a preset costs who chooses it.
+MOST, MOST_OF_FIRST_VIEW, MOST_OF_MODEL = 90_000_000, 400_000, 6_000_000
 # Faults that a message lists.
 _LISTED = 5
 _REASON = re.compile(r"^.*(WARNING: |ERROR: |\w(Error|Exception): ).*$", re.MULTILINE)
@@ -62,7 +61,7 @@ def build_site(folder: PathLike) -> dict[str, int]:
 
     Raises:
         UserError: see `check_site_folder`; a preset is not on this machine as published; the guide cannot be built; a
-            link leads nowhere; the site is larger than `MOST`.
+            link leads nowhere; the site, its first view or a model is too large.
     """
     check_site_folder(folder)
     with atomic_path(folder) as new:
@@ -78,8 +77,9 @@ def build_site(folder: PathLike) -> dict[str, int]:
         write_text(new / ".nojekyll", "")
         files = _files(new)
         parts = _sizes(files)
-        _check_site(new, parts)
-        write_json(new / MANIFEST, {"version": keras_attn_zoo.__version__, "files": files})
+        _check_site(new, files, parts)
+        sums = {path: {"size": size, "sha256": sha256(new / path)} for path, size in files.items()}
+        write_json(new / MANIFEST, {"version": keras_attn_zoo.__version__, "files": sums})
     return parts
 
 
@@ -89,11 +89,12 @@ def live_models() -> dict[str, LiveModel]:
     It reads their weights where the site has them for download.
     """
     models = {}
-    for name in published():
+    for name, facts in published().items():
         folder = published_folder(name)
         if folder is not None:
             translator = Translator.from_preset(str(folder), dtype="float32")
-            models[name] = LiveModel(translator, folder, f"../presets/{name}")
+            languages = facts["source"], facts["target"]
+            models[name] = LiveModel(translator, folder, f"../presets/{name}", languages)
     return models
 
 
@@ -115,11 +116,24 @@ def write_guide(folder: Path) -> None:
         raise UserError(f"Sphinx cannot build the guide: {found[0].strip() if found else built.stderr[-200:]}")
 
 
-def _check_site(folder, parts):
+def _check_site(folder, files, parts):
     total = sum(parts.values())
     if total > MOST:
         told = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in parts.items())
         raise UserError(f"the site would have {total / 1e6:.1f} MB, above {MOST / 1e6:.0f} MB: {told}.")
+    first = sum(files[path] for path in loaded_with(folder, "index.html"))
+    if first > MOST_OF_FIRST_VIEW:
+        raise UserError(
+            f"the first view, before a model is chosen, would load {first / 1e3:.0f} KB, above "
+            f"{MOST_OF_FIRST_VIEW / 1e3:.0f} KB."
+        )
+    for name in published():
+        model = sum(size for path, size in files.items() if path.startswith(f"live/models/{name}/"))
+        model += files[f"presets/{name}/model.weights.h5"]
+        if model > MOST_OF_MODEL:
+            raise UserError(
+                f"{name} would load {model / 1e6:.1f} MB when it is chosen, above {MOST_OF_MODEL / 1e6:.0f} MB."
+            )
     faults = site_faults(folder)
     if faults:
         more = f"; and {len(faults) - _LISTED} more" if len(faults) > _LISTED else ""

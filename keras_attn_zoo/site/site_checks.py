@@ -70,9 +70,28 @@ def site_faults(folder: Path) -> list[str]:
     return faults
 
 
+def loaded_with(folder: Path, name: str) -> set[str]:
+    """Return the files of a site that a page loads by itself, with those of its styles and frames, and the page."""
+    found, open_ends = set(), [name]
+    while open_ends:
+        name = open_ends.pop()
+        if name in found or not (folder / name).is_file():
+            continue
+        found.add(name)
+        text = (folder / name).read_text(encoding="utf-8") if name.endswith((".html", ".css")) else ""
+        loads = _Page(text).loads if name.endswith(".html") else [one[1] or one[2] for one in _IN_STYLE.finditer(text)]
+        open_ends += [_path(name, urllib.parse.urlsplit(one)) for one in loads if not urllib.parse.urlsplit(one).scheme]
+    return found
+
+
 def _is_elsewhere(address):
     parts = urllib.parse.urlsplit(address)
     return bool(parts.netloc) or parts.scheme not in ("", "data")
+
+
+def _path(name, parts):
+    """Where an address, in its parts, leads from a page of the site."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(name), urllib.parse.unquote(parts.path)))
 
 
 def _lost(folder, pages, name, address):
@@ -80,11 +99,7 @@ def _lost(folder, pages, name, address):
     parts = urllib.parse.urlsplit(address)
     if parts.scheme or parts.netloc:
         return
-    path = (
-        posixpath.normpath(posixpath.join(posixpath.dirname(name), urllib.parse.unquote(parts.path)))
-        if parts.path
-        else name
-    )
+    path = _path(name, parts) if parts.path else name
     if (folder / path).is_dir():
         path = posixpath.join(path, "index.html")
     if path.startswith("..") or not (folder / path).is_file():

@@ -90,6 +90,28 @@ def remote_faults(
     return {name: fault for name, fault in found.items() if fault}
 
 
+def fetch_small(address: str, most: int) -> bytes | None:
+    """Return what a server has at an address, of at most so many bytes; None if it has nothing there.
+
+    Raises:
+        DownloadError: no network; a server that fails, or sends more.
+    """
+
+    def ask():
+        try:
+            with _open(_request(address), PATIENCE) as answer:
+                data = answer.read(most + 1)
+        except urllib.error.HTTPError as error:
+            if error.code in (404, 410):
+                return None
+            raise
+        if len(data) > most:
+            raise _other_file(address, f"more than {most:,} bytes")
+        return data
+
+    return _retried(address, ask)
+
+
 def _in_turn(files, progress):
     """Yield each file with a function that reports its bytes, after those of the files before it."""
     there = 0

@@ -1,6 +1,7 @@
 """A folder of static files with a page on which translators translate in the browser."""
 
 import dataclasses
+import logging
 import re
 import shutil
 import tempfile
@@ -23,6 +24,7 @@ from keras_attn_zoo.viewing.page import Page, worker
 from keras_attn_zoo.viewing.page_packing import SCALES, system_record
 from keras_attn_zoo.viewing.page_records import PLACES
 
+_LOG = logging.getLogger(__name__)
 PAGE, WORKER = "index.html", "live.js"
 _WEIGHTS, _LIBRARIES, _MODELS = "model.weights.h5", "libraries", "models"
 # No suffix that a server knows: it would say so to the browser, which would inflate the file by itself.
@@ -37,11 +39,13 @@ class LiveModel:
         translator: the translator, loaded from the preset.
         preset: the folder of a preset that is stored in int8.
         address: where the site has the files of the preset, relative to the page; None to copy them.
+        languages: codes of source and target, such as "de" and "en", by which the page groups models; None if unknown.
     """
 
     translator: Translator
     preset: Path
     address: str | None = None
+    languages: tuple[str, str] | None = None
 
 
 def write_live_folder(models: Mapping[str, LiveModel], folder: PathLike) -> None:
@@ -160,7 +164,11 @@ def _write_model(name, model, folder, place):
                 records[f"{side}_{kind}"] = record
     system = model.translator.description(name)
     kept = {place: system.places[place] for place in description["follow"]["places"]}
-    return {"name": name, "files": records, "system": system_record(dataclasses.replace(system, places=kept))}
+    lost = [PLACES[place] for place, layers in system.places.items() if layers and place not in kept]
+    if lost:
+        _LOG.warning("%s: the page will not show its %s, of which a step has no scores", shown(name), ", ".join(lost))
+    record = system_record(dataclasses.replace(system, places=kept))
+    return {"name": name, "languages": model.languages, "files": records, "system": record}
 
 
 def _deflated(path: Path, address: str) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def write_following(programs: SearchPrograms, folder: Path) -> dict[str, Any]:
         except Exception as error:
             # PyTorch's exporter may raise anything where there is one.
             _LOG.debug("a translation is followed token by token: %s", error)
-    counts = _scored(programs) | of_latent
+    counts = scored_places(programs) | of_latent
     memory, state, names = programs.examples()
     tokens = [programs.example(("batch", "beams"), "int32") for _ in range(3)]
     inputs = [TOKEN_IDS, PARENTS, LABELS, *names]
@@ -68,8 +68,8 @@ def write_following(programs: SearchPrograms, folder: Path) -> dict[str, Any]:
     return {"by": "token", "places": of_source | counts}
 
 
-def _scored(programs):
-    """How many layers of each place a step has the scores of."""
+def scored_places(programs: SearchPrograms) -> dict[str, int]:
+    """Return how many layers of each place, but the encoder, a step has the scores of; a place counts as a whole."""
     constants, memory, state = programs.trees
     scores = programs.body.decoder_step(ops.ones((2,), dtype="int32"), memory, state, constants)[2]
     return {place: len(layers) for place, layers in scores.items() if all(one is not None for one in layers)}
@@ -104,7 +104,7 @@ def _whole(body):
 
 def _stepwise(programs):
     """The function of one token after the other."""
-    body, known = programs.body, _scored(programs)
+    body, known = programs.body, scored_places(programs)
 
     def follow(token_ids, parents, labels, memory, state):
         own, one, constants = programs.unpacked(parents, memory, state)

@@ -48,8 +48,10 @@ def test_a_whole_site_is_verified_without_storing_it(site, server, tmp_path, mon
         assert main(["presets", "verify-remote", *line]) == 0
         assert capsys.readouterr().out == f"{NAME}: as published\n"
     assert files_of(tmp_path) == before
+    # A whole site would have `site.json`.
     assert {path for path, _, _ in server.requests} == {
-        f"/presets/{NAME}/{file}" for file in files_of(site / "presets" / NAME)
+        "/site.json",
+        *(f"/presets/{NAME}/{file}" for file in files_of(site / "presets" / NAME)),
     }
     # A copy of the site, wherever the site itself is.
     monkeypatch.setattr(preset_registry, "BASE_URL", "http://127.0.0.1:1")

@@ -28,19 +28,20 @@ def few_presets(folder):
     preset_registry.published.cache_clear()
 
 
+def write_no_libraries(folder):
+    """Write empty files in place of the libraries of a demonstration."""
+    folder.mkdir()
+    for name in (live_folder.ONNXRUNTIME, live_folder.WASM, live_folder.SENTENCEPIECE):
+        (folder / name).write_bytes(b"")
+
+
 @contextlib.contextmanager
 def small_parts(docs):
     """Build small documentation, and a demonstration without models and libraries, while the context lasts."""
-
-    def write_libraries(folder):
-        folder.mkdir()
-        for name in (live_folder.ONNXRUNTIME, live_folder.WASM, live_folder.SENTENCEPIECE):
-            (folder / name).write_bytes(b"")
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(site_builder, "DOCS", docs)
         patch.setattr(site_builder, "live_models", dict)
-        patch.setattr(live_folder, "write_libraries", write_libraries)
+        patch.setattr(live_folder, "write_libraries", write_no_libraries)
         yield
 
 

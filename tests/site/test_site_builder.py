@@ -1,6 +1,8 @@
 """The site as a folder: whole, with links that lead somewhere, refused where it would cost someone something."""
 
+import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from keras_attn_zoo.site.site_checks import site_faults
 from keras_attn_zoo.support.errors import UserError
 from tests.presets.preset_server import files_of
 from tests.site.small_site import NAMES, few_presets
+from tests.viewing.static_site import site
 
 pytestmark = pytest.mark.one_backend
 
@@ -23,13 +26,42 @@ def test_a_site_has_all_parts_and_no_fault(built):
     assert names == {"index.html", "assets", "gallery", "guide", "live", "presets", "site.json", ".nojekyll"}
     assert site_faults(built) == []
     manifest = json.loads((built / "site.json").read_text("utf-8"))["files"]
-    assert manifest == {name: len(data) for name, data in files_of(built).items() if name != "site.json"}
+    assert manifest == {
+        name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        for name, data in files_of(built).items()
+        if name != "site.json"
+    }
 
 
-def test_presets_are_verified_on_the_built_site(built, address, tmp_path, capsys):
+def test_the_built_site_is_verified_on_its_server(built, address, tmp_path, capsys):
+    published = "".join(f"{name}: as published\n" for name in NAMES)
     with few_presets(tmp_path):
         assert main(["presets", "verify-remote", "--base-url", address]) == 0
-    assert capsys.readouterr().out == "".join(f"{name}: as published\n" for name in NAMES)
+        assert capsys.readouterr().out == f"{published}the rest of the site: as published\n"
+        shutil.copytree(built, copy := tmp_path / "a site")
+        (copy / "live" / "live.js").unlink()
+        for path in ("presets/index.html", "guide/index.html"):
+            (copy / path).write_bytes((copy / path).read_bytes()[:-1] + b"?")
+        with site(copy) as server:
+            line = ["presets", "verify-remote", "--base-url", server]
+            assert main(line) == 2
+            output, error = capsys.readouterr()
+            assert error.endswith(f"3 files not as published at {server.rstrip('/')}: see above.\n"), output
+            assert output.startswith(published)
+            found = dict(line.split(": ", 1) for line in output.splitlines()[len(NAMES) :])
+            assert found.pop("live/live.js") == "missing: the server says 404 File not found"
+            assert found.keys() == {"presets/index.html", "guide/index.html"}
+            assert all(fault.startswith("altered: its SHA-256 is ") for fault in found.values())
+            # Presets that are named are verified alone.
+            assert main([*line, NAMES[0]]) == 0
+            for damaged, message in {
+                "<p>": "/site.json is damaged: it is not JSON",
+                "[]": "/site.json has no checksums: build the site again",
+                '{"files": {"index.html": 12}}': "/site.json has no checksums: build the site again",
+            }.items():
+                (copy / "site.json").write_text(damaged)
+                assert main(line) == 2
+                assert message in capsys.readouterr().err.splitlines()[-1]
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=built / "presets", check=True)
 
 
@@ -94,11 +126,20 @@ def test_a_site_that_fails_leaves_nothing(small, docs, built, tmp_path, monkeypa
     shutil.copytree(built, folder)
     before = files_of(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(site_builder, "MOST", 1_000_000)
         patch.setattr(site_builder, "write_guide", lambda folder: None)
-        assert main(["site", str(folder)]) == 2
-    error = capsys.readouterr().err
-    assert "attn-zoo: error: the site would have " in error and " MB, above 1 MB: presets 8.3, " in error
+        for limit, most, message in (
+            ("MOST", 1_000_000, r"the site would have [\d.]+ MB, above 1 MB: presets 8\.3, "),
+            (
+                "MOST_OF_FIRST_VIEW",
+                90_000,
+                r"the first view, before a model is chosen, would load 1\d\d KB, above 90 KB",
+            ),
+            ("MOST_OF_MODEL", 2_000_000, f"{NAMES[0]} would load 3\\.7 MB when it is chosen, above 2 MB"),
+        ):
+            with patch.context() as limited:
+                limited.setattr(site_builder, limit, most)
+                assert main(["site", str(folder)]) == 2
+            assert re.search(f"attn-zoo: error: {message}", capsys.readouterr().err), limit
     (bad := tmp_path / "docs").mkdir()
     before = files_of(tmp_path)
     shutil.copytree(docs, bad, dirs_exist_ok=True)

@@ -3,6 +3,7 @@
 import pytest
 
 from keras_attn_zoo.site import site_builder
+from keras_attn_zoo.site.site_checks import loaded_with
 from keras_attn_zoo.site.toy_weights import toy_weights
 from keras_attn_zoo.support.fetching import DownloadError
 from keras_attn_zoo.translators import Translator
@@ -101,7 +102,7 @@ def test_a_theme_holds_on_the_next_page(open_page):
     browser.run("localStorage.clear()")
 
 
-def test_the_first_view_is_small_and_of_the_site_alone(open_page, address):
+def test_the_first_view_is_small_and_of_the_site_alone(open_page, address, built):
     browser = open_page("index.html")
     browser.wait("document.getElementById('live').contentDocument?.documentElement?.dataset.ready === 'yes'")
     loaded = browser.run(
@@ -110,7 +111,11 @@ def test_the_first_view_is_small_and_of_the_site_alone(open_page, address):
         ".map(one => [one.name, one.encodedBodySize])"
     )
     assert all(name.startswith((address, "data:")) for name, _ in loaded)
-    assert 10_000 < sum(size for _, size in loaded) <= 400_000
+    # The page has its frame as a resource, too.
+    size = sum(dict(loaded).values())
+    assert 10_000 < size <= 400_000
+    # What a site is refused for.
+    assert size == sum((built / name).stat().st_size for name in loaded_with(built, "index.html"))
 
 
 def test_the_guide_leads_back_to_the_site(browser, address):

@@ -40,7 +40,8 @@ def check(browser, translators, sentence, target=None):
     shown = json.loads(browser.run(SHOWN))
     of_page = bytes(browser.run(BYTES))
     (expected,) = data["sentences"]
-    assert [one["name"] for one in shown["systems"]] == [one["name"] for one in data["systems"]]
+    for key in ("name", "places"):
+        assert [one[key] for one in shown["systems"]] == [one[key] for one in data["systems"]]
     assert (shown["text"], shown["words"]) == (expected["text"], expected["words"])
     for system, ours, theirs in zip(shown["systems"], shown["results"], expected["results"], strict=True):
         assert (ours["tokens"], ours["groups"]) == (theirs["tokens"], theirs["groups"])
@@ -51,7 +52,7 @@ def check(browser, translators, sentence, target=None):
             for name in ("kind", "text", "words", "tokens", "groups"):
                 assert path[name] == other[name], name
             np.testing.assert_allclose(path["logProbs"], other["logProbs"], rtol=0, atol=1e-3)
-            assert path["weights"].keys() == system["places"].keys() - {"encoder"}
+            assert path["weights"].keys() == other["weights"].keys() == system["places"].keys() - {"encoder"}
             for place, layers in path["weights"].items():
                 close(layers, other["weights"][place])
         for step, other in itertools.zip_longest(ours["steps"], theirs["steps"]):

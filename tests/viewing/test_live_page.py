@@ -2,6 +2,8 @@
 
 import collections
 import contextlib
+import json
+import re
 import resource
 import shutil
 from pathlib import Path
@@ -19,6 +21,7 @@ from keras_attn_zoo.support.fetching import DownloadError
 from keras_attn_zoo.translators import TranslationPreprocessor, TranslationTokenizer, Translator
 from keras_attn_zoo.translators.live_folder import LiveModel, stored_in_int8, write_live_folder
 from keras_attn_zoo.viewing import browser_libraries
+from keras_attn_zoo.viewing.page import Page
 from tests import tiny
 from tests.german_sentences import GERMAN
 from tests.translators import marian_checkpoint
@@ -167,7 +170,8 @@ def test_little_is_loaded_before_a_model_is_chosen_and_nothing_from_elsewhere(br
         assert browser.run(loaded) == []
         assert browser.run("document.title") == "Attention"
         said = browser.run("document.querySelector('.models').textContent")
-        assert "stays in this browser" in said and "on one thread" in said
+        assert "stays in this browser" in said
+        assert "on one thread, as the server does not send Cross-Origin-Opener-Policy: same-origin and" in said
         choose(browser, "rnn")
         translate(browser, SENTENCES[0])
         assert all(one.startswith((address, "blob:")) for one in browser.run(loaded))
@@ -209,6 +213,82 @@ def test_a_file_that_is_cut_altered_or_missing_is_named(browser, tiny_site, tmp_
         assert message in choose(browser, "rnn")
         assert browser.run("document.querySelector('.models input').checked") is False
         assert translate(browser, "kalo") == "Choose a model first."
+
+
+def with_four(folder, site_folder, change=lambda live: None):
+    """A page that has the tiny RNN under four names, one of them for the other direction; return what it is told."""
+    shutil.copytree(site_folder, folder)
+    live = json.loads(re.search('id="data">(.*?)</script>', (folder / "index.html").read_text("utf-8"))[1])["live"]
+    (known,) = live["models"]
+    directions = {"a": ["de", "en"], "b": ["de", "en"], "x": ["en", "de"], "c": ["de", "en"]}
+    live["models"] = [
+        {**known, "name": name, "languages": languages, "system": {**known["system"], "name": name}}
+        for name, languages in directions.items()
+    ]
+    change(live)
+    (folder / "index.html").write_text(Page([], [], []).html(live), "utf-8")
+    return live
+
+
+CAPTIONS = "[...document.querySelectorAll('.panel .caption')].map(one => one.textContent)"
+
+
+def test_all_of_a_direction_translate_in_turn_each_in_its_panel(browser, tiny_site, tmp_path):
+    live = with_four(tmp_path / "live", tiny_site[0])
+    written = "document.querySelector('[name=sentence]').value"
+    with opened(browser, tmp_path / "live", width=320, height=740, dark=True, touch=True):
+        assert browser.run(written).startswith("Ich rufe dich")
+        (said,) = browser.run("[...document.querySelectorAll('.models .all')].map(one => one.textContent.trim())")
+        size = sum(file["size"] for file in live["models"][0]["files"].values())
+        assert said == f"all 3, German → English {3 * size / 1e6:.1f} MB, up to 0.3 GB of memory"
+        assert browser.run("explorer.live.chosen.length + document.querySelectorAll('.panel').length") == 0
+        choose(browser, "x")
+        assert browser.run(written).startswith("I will call you")
+        browser.run(
+            "(() => { globalThis.seen = []; for (const name of ['take', 'renew']) { const own = explorer[name]; "
+            "explorer[name] = (...all) => { const found = own.apply(explorer, all); "
+            f"seen.push({CAPTIONS}); return found; }}; }} }})()"
+        )
+        # At once, while the first one is loaded.
+        browser.run("document.querySelector('.models .all input').focus()")
+        browser.key(" ")
+        assert translate(browser, SENTENCES[0]) == ""
+        seen = browser.run("seen")
+        assert seen[0][0].endswith("bahdanau_feedback") and seen[0][2] == "Not loaded yet."
+        assert all("bahdanau_feedback" in one for one in seen[-1]) and len(seen[-1]) == 3
+        assert "Translating …" in {one for captions in seen for one in captions}
+        check(browser, dict.fromkeys("abc", tiny_site[1]["rnn"]), SENTENCES[0])
+        browser.wait(f"{MESSAGE} === 'Ready: a, b, c.' || {MESSAGE} === ''")
+        assert browser.run("[...explorer.search.select.options].map(one => one.disabled)") == [False] * 3
+        assert browser.run("document.documentElement.scrollWidth") <= 320
+        # Another direction left, and one of them.
+        assert browser.run("explorer.live.chosen.map(one => one.name)") == ["a", "b", "c"]
+        browser.tap("document.querySelector('.models input[value=b]')")
+        every = "(({checked, indeterminate}) => [checked, indeterminate])(document.querySelector('.models .all input'))"
+        assert browser.run(every) == [False, True]
+        assert translate(browser, SENTENCES[1]) == ""
+        check(browser, dict.fromkeys("ac", tiny_site[1]["rnn"]), SENTENCES[1])
+        assert browser.complaints == []
+
+
+def test_a_model_that_cannot_be_loaded_leaves_the_others(browser, tiny_site, tmp_path):
+    def lose(live):
+        files = live["models"][1]["files"]
+        live["models"][1]["files"] = {**files, "step": {**files["step"], "path": "none"}}
+
+    with_four(tmp_path / "live", tiny_site[0], lose)
+    with opened(browser, tmp_path / "live"):
+        browser.click("document.querySelector('.models .all input')")
+        assert translate(browser, SENTENCES[0]) == "none cannot be loaded: the server says 404."
+        captions = browser.run(CAPTIONS)
+        assert captions[1] == "none cannot be loaded: the server says 404."
+        assert all("bahdanau_feedback" in one for one in captions[::2])
+        assert browser.run("[...explorer.search.select.options].map(one => one.disabled)") == [False, True, False]
+        # A panel without a result can have another system, and be left again.
+        for key in ("v", "v", "v", "]", "w", "w"):
+            browser.key(key)
+        browser.run("explorer.panels[1].choose({system: 0})")
+        assert browser.run(CAPTIONS) == [captions[0], captions[0], captions[2]]
 
 
 def test_without_a_network_it_says_so(browser, tiny_site):
@@ -262,7 +342,7 @@ def test_threads_are_used_where_a_host_permits_them(browser, tiny_site):
     headers = {"Cross_Origin_Opener_Policy": "same-origin", "Cross_Origin_Embedder_Policy": "require-corp"}
     cores = "Object.defineProperty(Navigator.prototype, 'hardwareConcurrency', {get: () => 3})"
     with begun_by(browser, cores), opened(browser, tiny_site[0], headers):
-        assert "on 3 threads" in browser.run("document.querySelector('.models').textContent")
+        assert "on 3 threads. " in browser.run("document.querySelector('.models').textContent")
         before = workers(browser)
         assert choose(browser, "rnn") == "Ready: rnn."
         translate(browser, SENTENCES[1])

@@ -5,9 +5,11 @@ const STEP = 2 / 255;
 
 // Attention weights, a byte each, one matrix behind the other.
 class LiveWeights {
-  constructor() {
+  // "at": bytes of the models before.
+  constructor(at) {
     this.parts = [];
-    this.size = 0;
+    this.before = at;
+    this.size = at;
   }
 
   // Add weights (matrices, rows, columns); return where they are.
@@ -19,7 +21,7 @@ class LiveWeights {
   }
 
   bytes() {
-    const all = new Uint8Array(this.size);
+    const all = new Uint8Array(this.size - this.before);
     let at = 0;
     for (const part of this.parts) { all.set(part, at); at += part.length; }
     return all;

@@ -4,9 +4,10 @@ class Server {
   constructor() {
     this.choice = null;
     this.stop = null;
+    this.example = "";
   }
 
-  async examine(sentence, target) {
+  async *examine(sentence, target) {
     let answer;
     let data;
     try {
@@ -18,7 +19,7 @@ class Server {
       throw new Error("The server does not answer: is it still running?");
     }
     if (!answer.ok) throw new Error(data.error);
-    return unpack(data);
+    yield unpack(data);
   }
 }
 
@@ -33,6 +34,20 @@ function missing() {
   return null;
 }
 
+// A sentence to begin with, by language.
+const EXAMPLES = { de: "Ich rufe dich morgen an, wenn ich Zeit habe.", en: "I will call you tomorrow if I have time." };
+
+// Memory that Chromium was seen to take at most: with the first model, and for each byte of a model.
+const MEMORY = { first: 250e6, byte: 15 };
+
+const sizeOf = ({ files }) => Object.values(files).reduce((sum, { size }) => sum + size, 0);
+
+// From which language into which, if that is known.
+function directionOf({ languages }) {
+  const names = new Intl.DisplayNames("en", { type: "language" });
+  return languages ? languages.map((one) => names.of(one)).join(" → ") : "";
+}
+
 class BrowserModels {
   // "given": models and libraries, as `live_folder` writes them; "say": function of a message.
   constructor(given, say) {
@@ -43,31 +58,73 @@ class BrowserModels {
     this.loaded = new Set();
     this.fault = "";
     this.number = 0;
+    // Boxes with the models that each stands for.
+    this.boxes = [];
     const lacks = missing();
-    const boxes = given.models.map((model) => this.box(model, lacks));
-    this.threads = globalThis.crossOriginIsolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
-    this.choice = make("fieldset", { class: "models" }, make("legend", {}, "Models"), ...boxes,
-      make("p", { class: "hint" }, `What you type stays in this browser, which translates by itself, on ${this.threads === 1 ? "one thread" : `${this.threads} threads`}. A model is loaded when you choose it.`));
-    if (lacks) this.choice.prepend(make("p", { class: "lacks", role: "alert" }, lacks));
+    const directions = [...new Set(given.models.map(directionOf))];
+    const groups = directions.map((direction) => this.group(direction, given.models.filter((one) => directionOf(one) === direction), directions.length > 1));
+    const isolated = globalThis.crossOriginIsolated;
+    this.threads = isolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
+    const why = isolated ? "" : ", as the server does not send Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp";
+    this.choice = make("fieldset", { class: "models" }, make("legend", {}, "Models"), ...groups,
+      make("p", { class: "hint" }, `What you type stays in this browser, which translates by itself, on ${this.threads === 1 ? "one thread" : `${this.threads} threads`}${why}. A model is loaded when you choose it.`));
+    if (lacks) {
+      this.choice.prepend(make("p", { class: "lacks", role: "alert" }, lacks));
+      for (const { input } of this.boxes) input.disabled = true;
+    }
   }
 
-  box(model, lacks) {
-    const size = Object.values(model.files).reduce((sum, file) => sum + file.size, 0);
-    const input = make("input", { type: "checkbox", value: model.name, disabled: Boolean(lacks) });
-    input.addEventListener("change", () => {
-      this.chosen = this.given.models.filter((one) => (one === model ? input.checked : this.chosen.includes(one)));
-      this.fault = "";
-      if (!input.checked) this.say(this.ready());
-      else {
-        this.load(model).catch((error) => {
-          input.checked = false;
-          this.chosen = this.chosen.filter((one) => one !== model);
-          this.fault = error.message;
-        }).then(() => this.say(this.ready()));
-      }
-    });
-    return make("label", {}, input, " ", model.system.name, make("small", {}, ` ${(size / 1e6).toFixed(1)} MB`));
+  // The models of one direction, and a choice of them all.
+  group(direction, models, named) {
+    const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+    const parts = models.map((model) => this.box([model], model.name, model.system.name, megabytes(sizeOf(model))));
+    if (models.length > 1) {
+      const size = models.reduce((sum, model) => sum + sizeOf(model), 0);
+      const memory = ((MEMORY.first + MEMORY.byte * size) / 1e9).toFixed(1);
+      parts.unshift(this.box(models, "", `all ${models.length}${named && direction ? `, ${direction}` : ""}`, `${megabytes(size)}, up to ${memory} GB of memory`));
+    } else if (named && direction) parts.unshift(make("span", { class: "hint" }, direction));
+    return make("div", { class: "group", role: "group", "aria-label": direction || "Models" }, ...parts);
   }
+
+  box(models, value, name, size) {
+    const input = make("input", { type: "checkbox", value });
+    this.boxes.push({ input, models });
+    input.addEventListener("change", () => {
+      const others = this.chosen.filter((one) => !models.includes(one));
+      // A sentence is of one language: to choose all models of a direction is to leave those of another.
+      this.choose(!input.checked ? others : models.length > 1 ? models : [...others, ...models]);
+    });
+    return make("label", { class: models.length > 1 ? "all" : null }, input, make("span", {}, name, " ", make("small", {}, size)));
+  }
+
+  // Choose these models alone, and load them one after the other, as long as they stay chosen.
+  async choose(models) {
+    this.chosen = this.given.models.filter((one) => models.includes(one));
+    this.fault = "";
+    this.mark();
+    for (const model of this.chosen) {
+      if (this.loaded.has(model.name) || !this.chosen.includes(model)) continue;
+      try {
+        await this.load(model);
+      } catch (error) {
+        this.chosen = this.chosen.filter((one) => one !== model);
+        this.fault = error.message;
+        this.mark();
+      }
+    }
+    this.say(this.ready());
+  }
+
+  mark() {
+    for (const { input, models } of this.boxes) {
+      const count = models.filter((one) => this.chosen.includes(one)).length;
+      input.checked = count === models.length;
+      input.indeterminate = count > 0 && count < models.length;
+    }
+  }
+
+  // A sentence in the language of what is chosen.
+  get example() { return EXAMPLES[(this.chosen[0] ?? this.given.models[0])?.languages?.[0]] ?? ""; }
 
   // What could not be loaded, and which of the chosen models can translate.
   ready() {
@@ -128,16 +185,46 @@ class BrowserModels {
     (await this.started)?.postMessage({ stop: true });
   }
 
-  async examine(sentence, target) {
+  // Translate with one model after the other. What the page shows is yielded once there is something, and again at each
+  // change; the results of models that have none say in "waiting" why.
+  async *examine(sentence, target) {
     if (!sentence.trim()) throw new Error("The sentence is empty: there is nothing to translate.");
     const models = this.chosen;
     if (!models.length) throw new Error("Choose a model first.");
     this.stopped = false;
-    for (const model of models) await this.load(model);
-    if (this.stopped) throw new Error("Stopped.");
-    this.say("Translating …");
-    const { bytes, ...found } = await this.ask({ kind: "examine", sentence, target, names: models.map(({ name }) => name) });
+    const results = models.map(() => null);
+    const systems = models.map(({ system }) => system);
     const values = byteValues(...this.given.scale);
-    return { data: { systems: models.map(({ system }) => system), places: this.given.places, sentences: [found] }, weights: { bytes, values } };
+    let bytes = new Uint8Array();
+    let read = null;
+    let fault = null;
+    const turn = ({ name }) => ({ waiting: this.loaded.has(name) ? "Not translated yet." : "Not loaded yet." });
+    const shown = () => {
+      const sentence = { ...read, gold: null, results: results.map((one, i) => one ?? turn(models[i])) };
+      return { data: { systems, places: this.given.places, sentences: [sentence] }, weights: { bytes, values } };
+    };
+    for (const [i, model] of models.entries()) {
+      try {
+        if (!this.stopped && !this.loaded.has(model.name)) {
+          results[i] = { waiting: "Loading …" };
+          if (read) yield shown();
+          await this.load(model);
+        }
+        if (this.stopped) throw new Error("Stopped.");
+        results[i] = { waiting: "Translating …" };
+        if (read) yield shown();
+        this.say(models.length > 1 ? `Translating: ${model.system.name}, ${i + 1} of ${models.length} …` : "Translating …");
+        const { bytes: more, result, ...text } = await this.ask({ kind: "examine", sentence, target, name: model.name, at: bytes.length });
+        const all = new Uint8Array(bytes.length + more.length);
+        all.set(bytes);
+        all.set(more, bytes.length);
+        [results[i], read, bytes] = [result, text, all];
+      } catch (error) {
+        fault ??= error;
+        results[i] = { waiting: error.message };
+      }
+      if (read) yield shown();
+    }
+    if (fault) throw fault;
   }
 }

@@ -125,16 +125,10 @@ const requests = {
     }
   },
 
-  async examine({ sentence, target, names }) {
-    const weights = new LiveWeights();
-    const results = [];
-    let words = [];
-    for (const name of names) {
-      const found = await models.get(name).examine(sentence, target, weights, pause);
-      ({ words } = found);
-      results.push(found.result);
-    }
-    return { text: normalise(sentence), words, gold: null, results, bytes: weights.bytes() };
+  async examine({ sentence, target, name, at }) {
+    const weights = new LiveWeights(at);
+    const { words, result } = await models.get(name).examine(sentence, target, weights, pause);
+    return { text: normalise(sentence), words, result, bytes: weights.bytes() };
   },
 };
 

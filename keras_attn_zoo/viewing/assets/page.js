@@ -37,13 +37,13 @@ class Page {
     return make("header", { class: "head" }, make("h1", {}, "Attention"), help, this.themeButton);
   }
 
-  // Begin with a panel for each system, up to three.
+  // Begin with a panel for each system that was chosen on this page; else for each, up to three.
   showSystems() {
     const { systems } = this.store;
     this.panelBox.replaceChildren();
     this.panels = [];
     this.active = null;
-    if (systems.length > 1) systems.slice(0, 3).forEach((_, i) => this.addPanel({ system: i }));
+    if (systems.length > 1) systems.slice(0, this.live?.choice ? systems.length : 3).forEach((_, i) => this.addPanel({ system: i }));
     else if (systems[0]?.places.posterior) ["prior", "posterior"].forEach((place) => this.addPanel({ place }));
     else if (systems.length) this.addPanel({});
   }
@@ -57,6 +57,17 @@ class Page {
       this.showSystems();
     }
     this.showSentence(this.store.add(found), given);
+    return this.store.sentences.at(-1);
+  }
+
+  // Show what has become of a sentence since; a panel that has not changed stays as it is.
+  renew(sentence, { data, weights }) {
+    const before = sentence.results;
+    Object.assign(sentence, data.sentences[0], { weights });
+    if (this.sentence !== sentence) return;
+    if (this.search.element.hidden) this.search.update();
+    else this.search.allow();
+    for (const panel of this.panels) if (panel.result.waiting !== before[panel.choice.system].waiting) panel.update();
   }
 
   liveForm(live) {
@@ -65,6 +76,11 @@ class Page {
     const button = make("button", { type: "submit" }, "Translate");
     const message = make("p", { class: "message", role: "status", "aria-live": "polite" });
     this.live = live((said) => { message.textContent = said; });
+    // As long as it has not been changed.
+    let example = this.live.example;
+    text.value = example;
+    this.live.choice?.addEventListener("change", () => { if (text.value === example) text.value = example = this.live.example; });
+    for (const event of ["focus", "click"]) text.addEventListener(event, () => { if (text.value === example) text.select(); }, { once: true });
     const stop = make("button", { type: "button", class: "stop", hidden: true, onclick: () => this.live.stop() }, "Stop");
     const form = make("form", { class: "live" }, this.live.choice, text, target, make("span", { class: "buttons" }, button, stop), message);
     for (const area of [text, target]) {
@@ -80,9 +96,12 @@ class Page {
       message.textContent = "Translating …";
       const given = target.value.trim() !== "";
       try {
-        const found = await this.live.examine(text.value, given ? target.value : null);
+        let sentence = null;
+        for await (const found of this.live.examine(text.value, given ? target.value : null)) {
+          if (sentence) this.renew(sentence, found);
+          else sentence = this.take(found, given);
+        }
         message.textContent = "";
-        this.take(found, given);
       } catch (error) {
         message.textContent = error.message;
       }

@@ -79,17 +79,36 @@ class Panel {
   }
 
   update() {
-    this.settle();
     this.focus = null;
     this.pinned = false;
-    this.view = buildView(this.page.store, this.sentence, this.choice, this.page.level);
     this.title.textContent = this.system.name;
     this.close.hidden = this.page.panels.length < 2;
+    this.showChooser();
+    this.element.classList.toggle("waiting", Boolean(this.result.waiting));
+    if (this.result.waiting) {
+      this.view = null;
+      for (const part of [this.controls, this.translation, this.body, this.details]) part.replaceChildren();
+      this.caption.textContent = this.result.waiting;
+      return;
+    }
+    this.settle();
+    this.view = buildView(this.page.store, this.sentence, this.choice, this.page.level);
     this.showControls();
     this.showCaption();
     this.body.replaceChildren(this.drawing.element);
     this.drawing.show(this.view);
     this.draw();
+  }
+
+  // In place of the heading, which stays for paper and for screen readers.
+  showChooser() {
+    const { systems } = this.page.store;
+    if (systems.length < 2) return;
+    const focused = this.chooser.contains(document.activeElement);
+    const select = makeSelect("System", systems.map((one, i) => [i, one.name]), this.choice.system, (i) => this.choose({ system: Number(i) }));
+    this.chooser.replaceChildren(select);
+    this.element.classList.add("several");
+    if (focused) select.focus();
   }
 
   showControls() {
@@ -100,14 +119,8 @@ class Panel {
       select.dataset.control = name;
       return make("label", {}, make("span", {}, label), select);
     };
-    const focused = this.element.contains(document.activeElement) ? document.activeElement.dataset.control : null;
+    const focused = this.controls.contains(document.activeElement) ? document.activeElement.dataset.control : null;
     const parts = [];
-    if (page.store.systems.length > 1) {
-      // In place of the heading, which stays for paper and for screen readers.
-      const systems = page.store.systems.map((one, i) => [i, one.name]);
-      this.chooser.replaceChildren(field("system", "System", systems, choice.system, (i) => ({ system: Number(i) })).lastChild);
-      this.element.classList.add("several");
-    }
     const paths = this.result.paths.map((path, i) => [i, path.kind === "own" ? "its own" : "given"]);
     if (choice.beam) paths.push(["beam", "beam of the search"]);
     if (paths.length > 1) {
@@ -178,7 +191,7 @@ class Panel {
 
   // Show what another panel points at, if its words are here too.
   followOf(kind, word) {
-    if (this.pinned) return;
+    if (this.pinned || !this.view) return;
     let focus = null;
     for (const name of ["row", "column"]) {
       if (kind && this.view[`${name}Side`].kind === kind && !focus) {
@@ -207,6 +220,7 @@ class Panel {
   }
 
   draw() {
+    if (!this.view) return;
     this.drawing.draw();
     this.details.hidden = this.page.view === "overview";
     this.details.replaceChildren(...this.describe());

@@ -19,12 +19,13 @@ class Search {
   }
 
   get result() { return this.page.sentence.results[this.system]; }
-  get steps() { return this.page.sentence ? this.result.steps : []; }
+  get steps() { return (this.page.sentence && this.result.steps) || []; }
 
   update() {
     const { systems } = this.page.store;
-    // Some searches record no steps.
-    const recorded = systems.map((_, i) => i).filter((i) => this.page.sentence.results[i].steps.length);
+    const { results } = this.page.sentence;
+    // Some searches record no steps, others are still to come.
+    const recorded = systems.map((_, i) => i).filter((i) => results[i].steps?.length);
     this.chosen = null;
     this.element.hidden = !recorded.length;
     if (!recorded.length) return;
@@ -36,13 +37,21 @@ class Search {
     this.slider = make("input", { type: "range", min: "1", max: String(this.steps.length), "aria-label": "Position of the search" });
     this.slider.addEventListener("input", () => this.go(Number(this.slider.value) - 1));
     const parts = [make("span", { class: "stepper" }, this.back, this.slider, this.on)];
+    this.select = null;
     if (systems.length > 1) {
-      const select = makeSelect("System", recorded.map((i) => [i, systems[i].name]), this.system, (i) => { this.system = Number(i); this.update(); });
-      parts.unshift(make("label", {}, make("span", {}, "System"), select));
+      const some = systems.map((_, i) => i).filter((i) => results[i].waiting || recorded.includes(i));
+      this.select = makeSelect("System", some.map((i) => [i, systems[i].name]), this.system, (i) => { this.system = Number(i); this.update(); });
+      parts.unshift(make("label", {}, make("span", {}, "System"), this.select));
+      this.allow();
     }
     this.controls.replaceChildren(...parts);
     this.showTree();
     this.go(this.position);
+  }
+
+  // Let those be chosen that have been searched.
+  allow() {
+    for (const option of this.select?.options ?? []) option.disabled = !this.page.sentence.results[option.value].steps?.length;
   }
 
   showTree() {
