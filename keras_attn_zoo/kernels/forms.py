@@ -58,8 +58,11 @@ def is_exported_by_torch() -> bool:
 
 
 def takes_written_gradients() -> bool:
-    """Return whether the backend takes hand-written gradients: PyTorch does not in what `torch.func` transforms."""
-    return not (is_torch() and is_transformed_by_torch())
+    """Return whether the backend takes hand-written gradients: PyTorch does not in what `torch.func` transforms.
+
+    An exported program has none, and no loops until no row moves, as the sparse normalisers have.
+    """
+    return not (is_torch() and (is_transformed_by_torch() or is_exported_by_torch()))
 
 
 def choice() -> str:
