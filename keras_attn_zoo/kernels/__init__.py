@@ -17,7 +17,17 @@ from keras_attn_zoo.kernels.portable.linear_maps import (
     preparation,
     weighted_sum,
 )
-from keras_attn_zoo.kernels.portable.loops import at_most, first, known_index, recurrent_layer, scan, usually, write
+from keras_attn_zoo.kernels.portable.loops import (
+    at_most,
+    chunks,
+    each,
+    first,
+    known_index,
+    recurrent_layer,
+    scan,
+    usually,
+    write,
+)
 from keras_attn_zoo.kernels.portable.masks import (
     EXCLUDED,
     attending_rows,

@@ -58,8 +58,11 @@ def is_exported_by_torch() -> bool:
 
 
 def takes_written_gradients() -> bool:
-    """Return whether the backend takes hand-written gradients: PyTorch does not in what `torch.func` transforms."""
-    return not (is_torch() and is_transformed_by_torch())
+    """Return whether the backend takes hand-written gradients: PyTorch does not in what `torch.func` transforms.
+
+    An exported program has none, and no loops until no row moves, as the sparse normalisers have.
+    """
+    return not (is_torch() and (is_transformed_by_torch() or is_exported_by_torch()))
 
 
 def choice() -> str:
@@ -89,6 +92,8 @@ FORMS: dict[str, tuple[Form, ...]] = {
     "kernel_gradient": (Form(is_jax_on_cpu, "jax_cpu:kernel_gradient"),),
     "weighted_sum": (Form(is_jax_on_cpu, "jax_cpu:weighted_sum"),),
     "scan": (Form(is_tensorflow, "tensorflow_forms:scan", needed=True), Form(is_jax_on_cpu, "jax_cpu:scan")),
+    "each": (Form(is_exported_by_torch, "torch_forms:each", needed=True),),
+    "chunks": (Form(is_exported_by_torch, "torch_forms:chunks", needed=True),),
     "recurrent_layer": (Form(is_exported_by_torch, "torch_forms:recurrent_layer", needed=True),),
     "usually": (Form(is_exported_by_torch, "torch_forms:usually", needed=True),),
     "known_index": (Form(is_exported_by_torch, "torch_forms:known_index", needed=True),),

@@ -12,6 +12,16 @@ from keras_attn_zoo.kernels.portable.updates import AdamStep
 from keras_attn_zoo.support.types import Tensor
 
 
+def each(function: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
+    """Compute all at once: an exported program would have as many steps of a loop as the example."""
+    return function(inputs)
+
+
+def chunks(length: Tensor, most: int) -> tuple[Tensor, int]:
+    """Return a single chunk, for the same reason."""
+    return length, 1
+
+
 def recurrent_layer(
     cell: str,
     inputs: Tensor,

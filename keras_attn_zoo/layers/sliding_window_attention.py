@@ -93,25 +93,32 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
     ) -> Tensor:
         """Attend from blocks of queries to keys nearby, and to the sinks; see `AttentionLayer.attend_in_chunks`."""
         length = ops.shape(query)[1]
-        size = min(self.window, length) if isinstance(length, int) else self.window
-        count = (length + size - 1) // size
+        known = isinstance(length, int)
+        size = min(self.window, length) if known else self.window
+        # Of an unknown length one block more, as PyTorch's exporter makes a constant of a number that may be 1.
+        count = (length + size - 1) // size + (0 if known else 1)
 
-        def blocks(x):
-            """Split `(batch, heads, length, ...)` to `(batch, heads, count, size, ...)`; zeros fill the last block."""
-            after = ops.zeros((*ops.shape(x)[:2], count * size - length, *x.shape[3:]), dtype=x.dtype)
-            x = ops.concatenate([x, after], axis=2)
-            return ops.reshape(x, (*ops.shape(x)[:2], count, size, *x.shape[3:]))
+        def blocks(x, beside=0):
+            """Split `(batch, heads, length, ...)` to `(batch, heads, count, size, ...)`, the last filled with zeros.
+
+            There are as many blocks of zeros `beside` them, on each side.
+            """
+
+            def zeros(places):
+                return ops.zeros((*ops.shape(x)[:2], places, *x.shape[3:]), dtype=x.dtype)
+
+            filled = ops.concatenate([zeros(beside * size), x, zeros((count + beside) * size - length)], axis=2)
+            return ops.reshape(filled, (*ops.shape(x)[:2], count + 2 * beside, size, *x.shape[3:]))
 
         def nearby(x):
             """Join each block with those beside it, and with the sinks: `(batch, heads, count, sources, ...)`."""
-            own = blocks(x)
             shape = (*ops.shape(x)[:2], self.sinks, *x.shape[3:])
             # There may be fewer positions than sinks.
             first = ops.concatenate([x, ops.zeros(shape, x.dtype)], axis=2)[:, :, None, : self.sinks]
-            none, sinks = ops.zeros_like(own[:, :, :1]), ops.broadcast_to(first, (*shape[:2], count, *shape[2:]))
-            before = ops.concatenate([none, own[:, :, :-1]], axis=2)
-            after = [] if causal else [ops.concatenate([own[:, :, 1:], none], axis=2)]
-            return ops.concatenate([before, own, *after, sinks], axis=3)
+            sinks, wide = ops.broadcast_to(first, (*shape[:2], count, *shape[2:])), blocks(x, beside=1)
+            # Slices that are empty for no length: an exported program has any.
+            near = [wide[:, :, i : i + count] for i in range(2 if causal else 3)]
+            return ops.concatenate([*near, sinks], axis=3)
 
         queries = blocks(self.project_query(ops.cast(query, self.compute_dtype)))
         # Every group of heads has its keys and values once.
@@ -140,8 +147,8 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
     # The step.
 
     def room(self, max_length: int) -> int:
-        """Return how many keys and values are kept."""
-        return min(self.sinks + self.window, max_length)
+        """Return how many keys and values are kept, of however few positions."""
+        return self.sinks + self.window
 
     def _place(self, position):
         """Where a position is kept: the sinks first, the others in turn."""
@@ -153,7 +160,7 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
 
     def mask_of_step(self, memory: TensorTree, position: Tensor) -> Tensor | None:
         """Return which places are taken."""
-        places = ops.arange(self.room(memory["positions"].shape[0]), dtype="int32")
+        places = ops.arange(self.sinks + self.window, dtype="int32")
         return (places <= position[:, None])[:, None, None]
 
     def step(

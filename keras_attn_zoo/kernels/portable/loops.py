@@ -39,6 +39,30 @@ def scan(
 
 
 @operation
+def each(function: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
+    """Return what a function makes of every slice along the first axis, one after the other, stacked.
+
+    The function must return the same of all slices at once.
+
+    Example:
+        >>> each(lambda x: 2 * x, ops.arange(3))  # [0, 2, 4]
+    """
+    return scan(lambda state, x: (state, function(x)), ops.zeros(()), inputs)[1]
+
+
+@operation
+def chunks(length: int | Tensor, most: int) -> tuple[int | Tensor, int | Tensor]:
+    """Return how many positions a chunk of a loop has, at most `most`, and how many chunks hold `length` positions.
+
+    Example:
+        >>> chunks(70, 32)
+        (32, 3)
+    """
+    size = min(most, length) if isinstance(length, int) else most
+    return size, (length + size - 1) // size
+
+
+@operation
 def recurrent_layer(
     cell: str,
     inputs: Tensor,

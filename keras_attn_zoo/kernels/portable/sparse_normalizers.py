@@ -3,6 +3,7 @@
 from keras import ops
 
 from keras_attn_zoo.kernels.forms import operation
+from keras_attn_zoo.kernels.portable.label_losses import along_last
 from keras_attn_zoo.kernels.portable.masks import EXCLUDED
 from keras_attn_zoo.support.types import Tensor
 
@@ -48,4 +49,4 @@ def sorted_energies(energies: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def at_last(inside: Tensor, thresholds: Tensor) -> Tensor:
     """Return the threshold at the last rank inside the support, `(..., 1)`; the ranks inside come first."""
     last = ops.sum(ops.cast(inside, "int32"), axis=-1, keepdims=True) - 1
-    return ops.take_along_axis(thresholds, last, axis=-1)
+    return along_last(thresholds, last)

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn_zoo import kernels
-from keras_attn_zoo.kernels import recomputed, scan
+from keras_attn_zoo.kernels import each, recomputed
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.support.types import Shape, Tensor
 
@@ -34,7 +34,7 @@ def linear(layer: keras.layers.Layer, x: Tensor, kernel: keras.Variable, bias: k
 
 @recomputed
 def position_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
-    """Return the energies of one target position: vᵀ tanh(q_i + k_j).
+    """Return the energies of one target position, or of several along an axis before the others: vᵀ tanh(q_i + k_j).
 
     Recomputed in the backward pass, so that training keeps no tensor of target · source · units.
 
@@ -46,7 +46,7 @@ def position_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     Returns:
         `(batch, source)`.
     """
-    return ops.matmul(ops.tanh(query[:, None] + key), vector)
+    return ops.matmul(ops.tanh(query[..., None, :] + key), vector)
 
 
 @recomputed
@@ -79,7 +79,5 @@ def additive_energies(query: Tensor, key: Tensor, vector: Tensor) -> Tensor:
     """
     if query.shape[1] == 1:
         return position_energies(query[:, 0], key, vector)[:, None, None]
-    _, energies = scan(
-        lambda state, q: (state, position_energies(q, key, vector)), ops.zeros(()), ops.transpose(query, (1, 0, 2))
-    )
+    energies = each(lambda q: position_energies(q, key, vector), ops.transpose(query, (1, 0, 2)))
     return ops.transpose(energies, (1, 0, 2))[:, None]

@@ -7,7 +7,7 @@ y_i = S_iᵀ q_i
 
 from keras import ops
 
-from keras_attn_zoo.kernels import EXCLUDED, scan
+from keras_attn_zoo.kernels import EXCLUDED, chunks, scan
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # Arrays of all pairs of positions are no larger than this, squared.
@@ -44,8 +44,7 @@ def outputs_in_chunks(
     Source: Yang et al. 2024, Gated Delta Networks, section 3.3.
     """
     length = ops.shape(query)[2]
-    chunk = min(chunk, length) if isinstance(length, int) else chunk
-    count = (length + chunk - 1) // chunk
+    chunk, count = chunks(length, chunk)
 
     def split(x):
         batch, heads, width = ops.shape(x)[0], x.shape[1], ops.shape(x)[3]

@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from keras_attn_zoo.kernels import along_last
 from keras_attn_zoo.layers.base.kernel_initialization import add_kernel
 from keras_attn_zoo.layers.base.positions.relative_positions import RelativePositions, distances
 from keras_attn_zoo.support.types import Shape, Tensor
@@ -38,4 +39,5 @@ class Shaw(RelativePositions):
         """Multiply the queries by all vectors, then take the product of each distance."""
         products = ops.matmul(query, ops.transpose(ops.cast(self.vectors, query.dtype)))
         places = ops.clip(distances(target, source), -_REACH, _REACH) + _REACH
-        return ops.take_along_axis(ops.cast(products, "float32"), places[None, None], axis=-1)
+        places = ops.broadcast_to(places, (*ops.shape(products)[:2], *ops.shape(places)))
+        return along_last(ops.cast(products, "float32"), places)
