@@ -106,6 +106,7 @@ class Panel {
     if (systems.length < 2) return;
     const focused = this.chooser.contains(document.activeElement);
     const select = makeSelect("System", systems.map((one, i) => [i, one.name]), this.choice.system, (i) => this.choose({ system: Number(i) }));
+    select.dataset.control = "system";
     this.chooser.replaceChildren(select);
     this.element.classList.add("several");
     if (focused) select.focus();
