@@ -22,6 +22,7 @@ from keras_attn_zoo.kernels.portable.loops import (
     chunks,
     each,
     first,
+    fold,
     known_index,
     recurrent_layer,
     scan,

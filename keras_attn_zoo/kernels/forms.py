@@ -93,6 +93,7 @@ FORMS: dict[str, tuple[Form, ...]] = {
     "weighted_sum": (Form(is_jax_on_cpu, "jax_cpu:weighted_sum"),),
     "scan": (Form(is_tensorflow, "tensorflow_forms:scan", needed=True), Form(is_jax_on_cpu, "jax_cpu:scan")),
     "each": (Form(is_exported_by_torch, "torch_forms:each", needed=True),),
+    "fold": (Form(is_exported_by_torch, "torch_forms:fold", needed=True),),
     "chunks": (Form(is_exported_by_torch, "torch_forms:chunks", needed=True),),
     "recurrent_layer": (Form(is_exported_by_torch, "torch_forms:recurrent_layer", needed=True),),
     "usually": (Form(is_exported_by_torch, "torch_forms:usually", needed=True),),

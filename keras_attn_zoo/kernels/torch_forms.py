@@ -17,6 +17,17 @@ def each(function: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
     return function(inputs)
 
 
+def fold(
+    step: Callable[..., Tensor], start: Tensor, inputs: Sequence[tuple[Tensor, int]], constants: Sequence[Tensor] = ()
+) -> Tensor:
+    """Return what a loop of the exported program does, a single node with the step in it."""
+    import torch
+
+    slices = [x.movedim(axis, 0) for x, axis in inputs]
+    [found] = torch.ops.higher_order.scan(lambda *tensors: [step(*tensors)], [start], slices, tuple(constants))
+    return found
+
+
 def chunks(length: Tensor, most: int) -> tuple[Tensor, int]:
     """Return a single chunk, for the same reason."""
     return length, 1

@@ -51,6 +51,29 @@ def each(function: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
 
 
 @operation
+def fold(
+    step: Callable[..., Tensor], start: Tensor, inputs: Sequence[tuple[Tensor, int]], constants: Sequence[Tensor] = ()
+) -> Tensor:
+    """Run `found = step(found, *slices, *constants)` over the slices of inputs, each along its axis; return the last.
+
+    Args:
+        step: function of tensors, which knows no others.
+        start: the first `found`, whose shape and type every step must keep.
+        inputs: pairs of a tensor and an axis, of the same size.
+        constants: tensors.
+
+    Example:
+        >>> fold(ops.maximum, ops.zeros((2,)), [(ops.array([[1.0, 2.0], [-1.0, -2.0]]), 1)])  # [2, 0]
+    """
+    length = ops.shape(inputs[0][0])[inputs[0][1]]
+
+    def run(i, found):
+        return step(found, *(x[(slice(None),) * axis + (i,)] for x, axis in inputs), *constants)
+
+    return ops.fori_loop(0, length, run, start)
+
+
+@operation
 def chunks(length: int | Tensor, most: int) -> tuple[int | Tensor, int | Tensor]:
     """Return how many positions a chunk of a loop has, at most `most`, and how many chunks hold `length` positions.
 

@@ -2,7 +2,7 @@
 
 from keras import ops, tree
 
-from keras_attn_zoo.kernels import EXCLUDED, SMALLEST_TOTAL, guarded_log_normalizer, usually
+from keras_attn_zoo.kernels import EXCLUDED, SMALLEST_TOTAL, fold, guarded_log_normalizer, usually
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # A float32 below this may be flushed to zero: such a weight is treated as 0.
@@ -101,12 +101,12 @@ def _totals(left, right):
 def _by_position(combine, prior, left, logits, normalizer):
     """Combine log prior_ij softmax_v(left_i + logits_j) over j, one after the other."""
     share = ops.log(ops.maximum(prior, SMALLEST_WEIGHT)) - normalizer
+    share = ops.where(prior >= SMALLEST_WEIGHT, share, EXCLUDED)
 
-    def add(j, found):
-        one = share[:, :, j, None] + left + logits[:, j, None]
-        return combine(found, ops.where(prior[:, :, j, None] >= SMALLEST_WEIGHT, one, EXCLUDED))
+    def add(found, share, logits, left):
+        return combine(found, share[..., None] + left + logits[:, None])
 
-    return ops.fori_loop(0, ops.shape(logits)[1], add, ops.zeros_like(left) + EXCLUDED)
+    return fold(add, ops.zeros_like(left) + EXCLUDED, [(share, 2), (logits, 1)], [left])
 
 
 def constant(x: Tensor) -> Tensor:
