@@ -18,6 +18,7 @@ from keras_attn_zoo.cli import main
 from keras_attn_zoo.data.subwords import train_subwords
 from keras_attn_zoo.data.truecasing import Truecaser
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch, Sampling
+from keras_attn_zoo.layers.base.positions import POSITIONS
 from keras_attn_zoo.onnx import ONNXTranslator
 from keras_attn_zoo.presets.preset_registry import find_preset, published
 from keras_attn_zoo.runs.named_systems import SYSTEMS
@@ -66,10 +67,17 @@ def named(name):
     return conditioned(body, 0.5 if system.body == "transformer" else 1.0)
 
 
-def mixed(name):
+def mixed(given):
     """A Transformer of several mechanisms, with the attention of all layers, and room for long sentences."""
-    given = {**tiny.EVERY_MECHANISM[name], "attention_layer": "all", "tie_embeddings": "none"}
-    return conditioned(tiny.transformer(encoder_layers=1, decoder_layers=3, max_length=LENGTH, **given), length=LENGTH)
+    given = {"encoder_layers": 1, "decoder_layers": 3, **given, "attention_layer": "all", "tie_embeddings": "none"}
+    return conditioned(tiny.transformer(max_length=LENGTH, **given), length=LENGTH)
+
+
+def of_positions():
+    """Self-attention with each kind of positions."""
+    kinds = [{"attention": "multi_head", "positions": kind} for kind in POSITIONS]
+    sizes = {"encoder_layers": len(kinds), "decoder_layers": len(kinds)}
+    return mixed({**sizes, "encoder_attention": kinds, "decoder_attention": kinds})
 
 
 TRANSLATORS = {
@@ -81,7 +89,8 @@ TRANSLATORS = {
     "int8": lambda: quantized(tiny.translator(body=tiny.transformer, **ONE_LAYER)),
     "ensemble": lambda: Translator.ensemble([tiny.translator(seed=3), tiny.translator(seed=4)]),
     # Between them, every mechanism in every place.
-    **{name: functools.partial(mixed, name) for name in tiny.EVERY_MECHANISM},
+    **{name: functools.partial(mixed, given) for name, given in tiny.EVERY_MECHANISM.items()},
+    "positions": of_positions,
     **{name: functools.partial(named, name) for name in SYSTEMS},
 }
 # An export takes half a minute. By day, that in int8 compares an RNN with Keras before it rounds.

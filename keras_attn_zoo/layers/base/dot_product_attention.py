@@ -84,8 +84,9 @@ class DotProductAttention(HeadedAttention):
         """The positions of the keys; where beams share a state, each as often as there are beams."""
         if "positions" not in memory:
             return ops.arange(ops.shape(memory["mask"])[1], dtype="int32")
-        beams = memory["visible"].shape[2] if "visible" in memory else 1
-        return ops.repeat(memory["positions"], beams)
+        if "visible" not in memory:
+            return memory["positions"]
+        return ops.repeat(memory["positions"], memory["visible"].shape[2])
 
     def project_query(self, query: Tensor, positions: Tensor | None = None) -> Tensor:
         """Return W_q s_i / √d_k."""

@@ -54,4 +54,6 @@ def buckets(distance: Tensor) -> Tensor:
         >>> buckets(ops.convert_to_tensor([-1000, -1, 0, 1, 20]))  # [15, 1, 0, 17, 26]
     """
     far = ops.minimum(ops.absolute(distance), len(_BUCKET_OF) - 1)
-    return ops.take(ops.convert_to_tensor(_BUCKET_OF, "int32"), far) + _BUCKETS * ops.cast(distance > 0, "int32")
+    # A column: of a vector, an exported program would take the number of distances for 1.
+    found = ops.take(ops.convert_to_tensor([[bucket] for bucket in _BUCKET_OF], "int32"), far, axis=0)
+    return found[..., 0] + _BUCKETS * ops.cast(distance > 0, "int32")
