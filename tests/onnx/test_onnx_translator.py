@@ -44,13 +44,13 @@ SIZES = {
 LENGTH = 40
 
 
-def conditioned(body, scale=0.5, length=tiny.LENGTH):
+def conditioned(body, scale=0.5, length=tiny.LENGTH, seed=3):
     """A translator whose translations depend on the source, with weights that do not magnify rounding.
 
     Normalisations with gains around 0 magnify it layer by layer: attention of `tiny.mixed_transformer("mixed_3")` under
     Keras changes by 0.01 with the size of the batches, that of these by less than 1e-6.
     """
-    fill_weights(body, seed=3, scale=scale)
+    fill_weights(body, seed=seed, scale=scale)
     for weight in body.weights:
         if len(weight.shape) == 1:
             weight.assign(weight / 5 + weight.path.endswith(("gamma", "scale")))
@@ -70,7 +70,8 @@ def named(name):
 def mixed(given):
     """A Transformer of several mechanisms, with the attention of all layers, and room for long sentences."""
     given = {"encoder_layers": 1, "decoder_layers": 3, **given, "attention_layer": "all", "tie_embeddings": "none"}
-    return conditioned(tiny.transformer(max_length=LENGTH, **given), length=LENGTH)
+    # With these weights, no search is decided by less than rounding.
+    return conditioned(tiny.transformer(max_length=LENGTH, **given), length=LENGTH, seed=4)
 
 
 def of_positions():
