@@ -25,7 +25,7 @@ from keras_attn_zoo.cli.search_options import (
     read_constraints,
     sampler_from_options,
 )
-from keras_attn_zoo.onnx.description import is_exported
+from keras_attn_zoo.onnx.description import HYPOTHESES, is_exported
 from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.support.choices import MEANS
 from keras_attn_zoo.support.errors import UserError
@@ -101,9 +101,8 @@ def run(options: argparse.Namespace) -> None:
     if options.sentences:
         windows = [options.sentences]
     else:
-        windows = read_windows(
-            "-" if options.input is None else options.input, WINDOW_BATCHES * (options.batch_size or _BATCH)
-        )
+        batch = options.batch_size or (HYPOTHESES if is_exported(options.model) else _BATCH)
+        windows = read_windows("-" if options.input is None else options.input, WINDOW_BATCHES * batch)
 
     translate, made_by = _by_onnx(options) if is_exported(options.model) else _by_keras(options, models)
     bar = progress_bar("translating") if options.output else contextlib.nullcontext()

@@ -30,7 +30,6 @@ class Hypothesis:
 
 
 def until_end(token_ids: np.ndarray, end: int) -> list[int]:
-    """Return what a search found after the start token, up to the first end token."""
-    ids = token_ids[1:]
-    stops = np.flatnonzero(ids == end)
-    return ids[: stops[0] + 1 if len(stops) else None].tolist()
+    """Return the ids of a translation, without its start token, up to the first end token."""
+    ids = token_ids.tolist()
+    return ids[: ids.index(end) + 1] if end in ids else ids

@@ -15,7 +15,7 @@ from keras_attn_zoo.data.marian_pieces import AddedToken, MarianPieces
 from keras_attn_zoo.data.subwords import LARGEST_MODEL, Subwords
 from keras_attn_zoo.data.truecasing import Truecaser
 from keras_attn_zoo.data.truncation import Truncation
-from keras_attn_zoo.onnx.description import ENCODER, STEP, read_description
+from keras_attn_zoo.onnx.description import ENCODER, HYPOTHESES, STEP, read_description
 from keras_attn_zoo.onnx.numpy_beam_search import BeamSearch, PooledBeamSearch
 from keras_attn_zoo.onnx.onnx_steps import ONNXSteps
 from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS, MOST_TOKENS
@@ -24,8 +24,6 @@ from keras_attn_zoo.support.files import PathLike, read_bytes, read_json, shown
 from keras_attn_zoo.support.setting_types import Number, Whole
 from keras_attn_zoo.support.threads import in_order
 
-# Of a batch: a step of fewer takes nearly as long, and one of more no less for each.
-_HYPOTHESES = 128
 # What a search can be given, as `SearchSettings` has it, whose module is above this one.
 _SETTINGS = {
     "beams": Whole(least=1, most=MOST_BEAMS),
@@ -143,8 +141,9 @@ class ONNXTranslator:
         search = self._search(given, n_best, attention, max_length)
         text = self.encode([sentences] if isinstance(sentences, str) else sentences)
         if batch_size is None:
-            batch_size = max(1, min(_HYPOTHESES // search.beams, -(-len(text) // self._threads)))
-        order = sorted(range(len(text)), key=lambda i: len(text[i]))
+            batch_size = max(1, min(HYPOTHESES // search.beams, -(-len(text) // self._threads)))
+        # The longest first, so that threads end together.
+        order = sorted(range(len(text)), key=lambda i: -len(text[i]))
         batches = [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
         # onnxruntime shares the steps of a small model between threads with little gain.
         parallel = min(self._threads, len(batches))
@@ -233,7 +232,7 @@ def _up_to_end(source, found, end):
             # A model, which was never shown any, would make up a translation.
             yield [end], 0.0, 0.0, attention
         else:
-            yield until_end(np.concatenate([[0], ids]), end), score, log_prob, attention
+            yield until_end(ids, end), score, log_prob, attention
 
 
 def _subwords(folder, side, description):

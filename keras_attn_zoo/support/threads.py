@@ -36,7 +36,8 @@ def in_order(
     with ThreadPoolExecutor(count, initializer=initialize) as threads:
         try:
             for item in items:
-                if len(waiting) == count:
+                # Some wait, so that no thread does while the caller uses a result, or the first takes longer.
+                if len(waiting) == 2 * count:
                     yield waiting.popleft().result()
                 waiting.append(threads.submit(function, item))
             while waiting:

@@ -170,7 +170,7 @@ class Exploration(TextMethods):
         def read(source, found, row):
             trace = {name: value[row] for name, value in found.get("trace", {}).items()}
             steps = self._steps(trace, len(source), stop[0]) if records else []
-            return until_end(found["token_ids"][row, 0], stop[0]), steps
+            return until_end(found["token_ids"][row, 0, 1:], stop[0]), steps
 
         def pack(ids, width):
             length = self.preprocessor.decoder_sequence_length

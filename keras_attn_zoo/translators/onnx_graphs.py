@@ -138,9 +138,10 @@ class SearchPrograms:
         trees = self.unpacked(parents, memory, state)
         logits, scores, new = self.body.search_step(token_ids.reshape(-1), *trees)
         logits = suppressed_logits(self.body, logits, self.renormalize)
-        log_probs = ops.log_softmax(ops.cast(logits, "float32")) if self.renormalize else logits
+        # An output that is only reshaped would be copied.
+        logits = logits.reshape(batch, beams, logits.shape[-1])
         return [
-            log_probs.reshape(batch, beams, log_probs.shape[-1]),
+            ops.log_softmax(ops.cast(logits, "float32")) if self.renormalize else logits,
             ops.cast(scores, "float32").reshape(batch, beams, *scores.shape[1:]),
             *tree.flatten(new),
         ]

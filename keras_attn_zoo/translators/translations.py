@@ -66,7 +66,7 @@ def read_hypotheses(
     for beam in range(1 if empty else n_best):
         if not empty and found["log_probs"][row, beam] < IMPOSSIBLE / 2:
             continue
-        ids = [end] if empty else until_end(found["token_ids"][row, beam], end)
+        ids = [end] if empty else until_end(found["token_ids"][row, beam, 1:], end)
         attention = None
         if "attention" in found:
             beams = found["token_ids"].shape[1]
