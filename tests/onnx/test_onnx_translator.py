@@ -27,12 +27,12 @@ from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import TranslationTokenizer, Translator
 from keras_attn_zoo.translators.onnx_export import _write_tokenizer, check_program, export_to_onnx
 from tests import tiny
-from tests.german_sentences import GERMAN
+from tests.everyday_sentences import for_preset
 from tests.onnx import other_runtime
 from tests.weights import fill_weights
 
-# The second has as many tokens as there may be.
-TEXTS = ["", tiny.sentences("source")[10] + " k" * 7, *tiny.sentences("source", 200)]
+# The second has as many tokens as there may be; all differ.
+TEXTS = ["", tiny.sentences("source")[10] + " k" * 7, *[*dict.fromkeys(tiny.sentences("source", 260))][:200]]
 ONE_LAYER = {"encoder_layers": 1, "decoder_layers": 1}
 SIZES = {
     "rnn": {"embedding_dim": 6, "hidden_dim": 8},
@@ -145,7 +145,7 @@ def by_tokens(translations):
 def test_translations_are_those_of_keras(name):
     translator, folder = exported(name)
     served = ONNXTranslator(folder)
-    count = 12 if name in BY_DAY else len(TEXTS)
+    count = 12 if name == BY_DAY else len(TEXTS)
     beams = translator.sampler.num_beams
     for texts, n_best, batch_size in ((TEXTS[:count], beams, 64), (TEXTS[:12], 2, 4), (TEXTS[2:3], 1, 1)):
         options = {"n_best": n_best, "attention": True, "batch_size": batch_size, "max_length": tiny.LENGTH}
@@ -243,7 +243,8 @@ def test_products_in_int8_take_a_quarter_of_the_size(tmp_path):
 def test_every_preset_translates_alike(tmp_path, name):
     translator = Translator.from_preset(find_preset(name), dtype="float32")
     export_to_onnx(translator, tmp_path / "exported")
-    texts = [f"{one} {other}" for one, other in itertools.product(GERMAN, GERMAN[:10])]
+    sentences = for_preset(name)
+    texts = [f"{one} {other}" for one, other in itertools.product(sentences, sentences[:10])]
     options = {"n_best": translator.sampler.num_beams, "attention": True}
     check(ONNXTranslator(tmp_path / "exported").translate(texts, **options), translator.translate(texts, **options))
 

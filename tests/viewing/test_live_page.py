@@ -23,7 +23,7 @@ from keras_attn_zoo.translators.live_folder import LiveModel, stored_in_int8, wr
 from keras_attn_zoo.viewing import browser_libraries
 from keras_attn_zoo.viewing.page import Page
 from tests import tiny
-from tests.german_sentences import GERMAN
+from tests.everyday_sentences import GERMAN, for_preset
 from tests.translators import marian_checkpoint
 from tests.viewing.live_records import MESSAGE, check, choose, translate
 from tests.viewing.static_site import site
@@ -441,7 +441,7 @@ def test_every_preset_finds_what_python_finds(browser, libraries, tmp_path, name
     assert sum(path.stat().st_size for path in (tmp_path / "live" / "models").rglob("*.*")) <= 6_000_000
     with opened(browser, tmp_path / "live"):
         assert choose(browser, name) == f"Ready: {name}."
-        for number, sentence in enumerate(GERMAN):
+        for number, sentence in enumerate(for_preset(name)):
             target = "I will call you." if number % 4 == 0 else None
             assert translate(browser, sentence, target or "") == ""
             check(browser, {name: translator}, sentence, target)
