@@ -15,10 +15,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from keras_attn_zoo.studies.tabular import markdown_table  # noqa: E402
-from tests.viewing.chromium import Browser, executable  # noqa: E402
-from tests.viewing.live_records import choose, translate  # noqa: E402
-from tests.viewing.static_site import site  # noqa: E402
+from keras_attn_zoo.studies.tabular import markdown_table
+from tests.viewing.chromium import Browser, executable
+from tests.viewing.live_records import choose, translate
+from tests.viewing.static_site import site
 
 FIRST = "Guten Morgen."
 NAMES = "JSON.stringify(explorer.live.given.models.map(({name}) => name))"
