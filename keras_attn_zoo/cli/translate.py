@@ -29,6 +29,7 @@ from keras_attn_zoo.onnx.description import HYPOTHESES, is_exported
 from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.support.choices import MEANS
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.extras import require
 from keras_attn_zoo.support.files import open_output, shown
 from keras_attn_zoo.support.messages import progress_bar
 from keras_attn_zoo.support.resumable_output import resumable_output
@@ -152,6 +153,8 @@ def _by_onnx(options):
     from keras_attn_zoo.onnx import ONNXTranslator
     from keras_attn_zoo.support.checksums import CHECKSUMS, sha256
 
+    if options.resume:
+        require("filelock", user="--resume", extra="onnx")
     translator = ONNXTranslator(options.model)
     names = ("n_best", "beams", "length_penalty", "coverage_penalty", "min_length", "no_repeat_ngram")
     how = {"max_length": options.max_tokens, **{name: getattr(options, name) for name in names}}

@@ -353,10 +353,15 @@ def test_what_is_not_exported(tmp_path):
 
 
 @only_torch
-def test_what_is_missing_is_named(tmp_path, monkeypatch):
+def test_what_is_missing_is_named(tmp_path, monkeypatch, capsys):
+    resumed = ["translate", str(exported(BY_DAY)[1]), "ka lo", "--output", str(tmp_path / "new"), "--resume"]
+    monkeypatch.setitem(sys.modules, "filelock", None)
+    assert main(resumed) == 2
+    assert "--resume needs filelock: pip install 'keras-attn-zoo[onnx]'." in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(UserError, match=r"needs onnxscript: pip install 'keras-attn-zoo\[onnx\]'"):
         export_to_onnx(None, tmp_path / "new")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(keras.config.backend() == "torch", reason="PyTorch writes it")
