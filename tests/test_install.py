@@ -146,6 +146,19 @@ def test_the_command_line_names_all_that_is_missing_in_one_line(missing, also, r
     assert (done.returncode, done.stderr) == (2, line)
 
 
+def test_a_mistyped_folder_is_named_where_keras_is_missing(tmp_path):
+    for name in ("empty", "preset"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "preset" / "config.json").write_text("{}")
+    code = f"import sys\nsys.modules.update({dict.fromkeys(['keras', *TRANSLATE])})\n"
+    code += "from keras_attn_zoo.cli import main\nfor one in sys.argv[1:]: assert main(['translate', one, 'Ja.']) == 2"
+    done = run(code, *(str(tmp_path / name) for name in ("nowhere", "empty", "preset")))
+    missing, empty, preset = done.stderr.splitlines()
+    assert missing.endswith(f"no folder or published preset {tmp_path / 'nowhere'}: check the path.")
+    assert f"{tmp_path / 'empty'} is no model" in empty and "translator.json" in empty
+    assert "attn-zoo needs keras-hub" in preset
+
+
 def test_a_missing_backend_is_named_with_the_line_that_installs_it():
     code = "import sys\nsys.modules.update({'torch': None, 'tensorflow': None})\nimport keras_attn_zoo.layers"
     done = run(code, KERAS_BACKEND="torch")
