@@ -114,8 +114,9 @@ def test_what_is_missing_is_named_with_the_line_that_installs_it():
         "import keras_attn_zoo.evaluation.text_scores": "keras_attn_zoo.evaluation.text_scores needs sacrebleu",
         "import keras_attn_zoo.viewing.figures": "keras_attn_zoo.viewing.figures needs matplotlib",
         "kaz.data.Subwords(b'')": "a subword model needs sentencepiece",
+        "from keras_attn_zoo.support import locks; locks.locked('a').__enter__()": "a lock on a folder needs filelock",
     }
-    cases = [([*TRANSLATE], f"import keras_attn_zoo as kaz\n{code}") for code in messages]
+    cases = [([*TRANSLATE, "filelock"], f"import keras_attn_zoo as kaz\n{code}") for code in messages]
     done = run(WITHOUT, json.dumps([*cases, ([*TASKS], SCORES)]))
     assert done.returncode == 0, done.stderr
     *of_translate, of_tasks = map(json.loads, done.stdout.splitlines())
@@ -143,6 +144,19 @@ def test_the_command_line_names_all_that_is_missing_in_one_line(missing, also, r
     needs = ", ".join(TRANSLATE.values()) + also
     line = f"attn-zoo: error: attn-zoo needs {needs}: pip install {remedy}.\n"
     assert (done.returncode, done.stderr) == (2, line)
+
+
+def test_a_mistyped_folder_is_named_where_keras_is_missing(tmp_path):
+    for name in ("empty", "preset"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "preset" / "config.json").write_text("{}")
+    code = f"import sys\nsys.modules.update({dict.fromkeys(['keras', *TRANSLATE])})\n"
+    code += "from keras_attn_zoo.cli import main\nfor one in sys.argv[1:]: assert main(['translate', one, 'Ja.']) == 2"
+    done = run(code, *(str(tmp_path / name) for name in ("nowhere", "empty", "preset")))
+    missing, empty, preset = done.stderr.splitlines()
+    assert missing.endswith(f"no folder or published preset {tmp_path / 'nowhere'}: check the path.")
+    assert f"{tmp_path / 'empty'} is no model" in empty and "translator.json" in empty
+    assert "attn-zoo needs keras-hub" in preset
 
 
 def test_a_missing_backend_is_named_with_the_line_that_installs_it():
@@ -183,11 +197,11 @@ def test_the_extras_bring_what_the_package_imports():
     extras = PROJECT["optional-dependencies"]
     assert names(PROJECT["dependencies"]) == ["keras", "numpy"]
     # KerasHub imports safetensors, without which it cannot convert a checkpoint, but does not bring it.
-    assert names(extras["translate"]) == [*EXTRAS["translate"].values(), "safetensors", "filelock"]
+    assert names(extras["translate"]) == [*EXTRAS["translate"].values(), "safetensors"]
     assert names(extras["tasks"]) == list(TASKS.values())
     assert names(extras["corpora"]) == list(CORPORA.values())
     assert names(extras["aligners"]) == list(ALIGNERS.values())
-    assert names(extras["onnx"]) == [*ONNX.values(), "filelock"]
+    assert names(extras["onnx"]) == list(ONNX.values())
     assert extras["all"] == ["keras-attn-zoo[translate,tasks,corpora,tensorboard,jax,tensorflow,torch]"]
     # eflomal is compiled, and under another licence, so `all` leaves the aligners out.
     extra = ("translate", "tasks", "corpora", "tensorboard", "aligners", "onnx", "jax", "tensorflow", "torch")

@@ -25,11 +25,12 @@ from keras_attn_zoo.cli.search_options import (
     read_constraints,
     sampler_from_options,
 )
-from keras_attn_zoo.onnx.description import HYPOTHESES, is_exported
+from keras_attn_zoo.onnx.description import DESCRIPTION, HYPOTHESES, is_exported
 from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.support.choices import MEANS
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import open_output, shown
+from keras_attn_zoo.support.extras import require
+from keras_attn_zoo.support.files import kind_of, open_output, shown
 from keras_attn_zoo.support.messages import progress_bar
 from keras_attn_zoo.support.resumable_output import resumable_output
 
@@ -37,6 +38,8 @@ _LOG = logging.getLogger(__name__)
 # Number of batches that are sorted by length together before translation; sentences of one, if not set.
 WINDOW_BATCHES = 100
 _BATCH = 32
+# One of which the folder of a run, or of a preset, has.
+_OF_MODELS = ("config.json", "task.json")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -104,6 +107,7 @@ def run(options: argparse.Namespace) -> None:
         batch = options.batch_size or (HYPOTHESES if is_exported(options.model) else _BATCH)
         windows = read_windows("-" if options.input is None else options.input, WINDOW_BATCHES * batch)
 
+    _check_model(options.model)
     translate, made_by = _by_onnx(options) if is_exported(options.model) else _by_keras(options, models)
     bar = progress_bar("translating") if options.output else contextlib.nullcontext()
     with bar as show, _output(options, made_by) as output:
@@ -111,6 +115,28 @@ def run(options: argparse.Namespace) -> None:
         for window in _from_leader(options, windows):
             _translate_window(translate, window, done, options, output.append, show)
             done += len(window)
+
+
+def _check_model(model):
+    """Raise for what is no model, which can be said without Keras."""
+    from keras_attn_zoo.presets.preset_registry import find_preset, names_preset
+
+    if is_exported(model) or names_preset(model):
+        return
+    find_preset(model)
+    if os.path.isdir(model) and not any(kind_of(os.path.join(model, name)) for name in _OF_MODELS):
+        raise UserError(
+            f"{shown(model)} is no model: it has neither the config.json of a run or a preset, nor the {DESCRIPTION} "
+            "of an export to ONNX. Check the path."
+        )
+
+
+def _needs_keras(options):
+    # What is no model is named when the command runs, as Keras may be missing.
+    with contextlib.suppress(UserError):
+        _check_model(options.model)
+        return not is_exported(options.model)
+    return False
 
 
 def _by_keras(options, models):
@@ -152,6 +178,8 @@ def _by_onnx(options):
     from keras_attn_zoo.onnx import ONNXTranslator
     from keras_attn_zoo.support.checksums import CHECKSUMS, sha256
 
+    if options.resume:
+        require("filelock", user="--resume", extra="onnx")
     translator = ONNXTranslator(options.model)
     names = ("n_best", "beams", "length_penalty", "coverage_penalty", "min_length", "no_repeat_ngram")
     how = {"max_length": options.max_tokens, **{name: getattr(options, name) for name in names}}
@@ -184,7 +212,7 @@ def _names_model(text):
 
     if not text or any(map(str.isspace, text)):
         return False
-    holds_model = any(os.path.isfile(os.path.join(text, name)) for name in ("config.json", "task.json"))
+    holds_model = any(os.path.isfile(os.path.join(text, name)) for name in _OF_MODELS)
     return holds_model or is_exported(text) or names_preset(text) or text.startswith("hf://")
 
 
@@ -304,5 +332,5 @@ COMMAND = Command(
     add_arguments,
     run,
     list_argument="sentences",
-    needs_keras=lambda options: not is_exported(options.model),
+    needs_keras=_needs_keras,
 )

@@ -14,17 +14,17 @@ TRANSLATE = {
     "matplotlib": "matplotlib",
     "tqdm": "tqdm",
 }
-# What that extra has besides, which some recipes need.
-_OF_RECIPES = {"sacremoses": "sacremoses", "scipy": "scipy", "psutil": "psutil"}
+# What that extra has besides: for some recipes, and for locks.
+_FURTHER = {"sacremoses": "sacremoses", "scipy": "scipy", "psutil": "psutil", "filelock": "filelock"}
 # Those of the extras `corpora`, `tasks`, `aligners`, `tensorboard`, `onnx` and `docs`.
 CORPORA = {"mtdata": "mtdata", "huggingface_hub": "huggingface_hub", "pyarrow": "pyarrow"}
 TASKS = {"rouge_score": "rouge-score", "nltk": "nltk"}
 ALIGNERS = {"systran_align": "systran-align", "eflomal": "eflomal"}
 TENSORBOARD = {"tensorboard": "tensorboard"}
-ONNX = {"onnx": "onnx", "onnxruntime": "onnxruntime", "onnxscript": "onnxscript", "sentencepiece": "sentencepiece"}
+ONNX = {name: name for name in ("onnx", "onnxruntime", "onnxscript", "sentencepiece", "filelock")}
 DOCS = {"sphinx": "sphinx", "myst_parser": "myst-parser", "furo": "furo"}
 EXTRAS = {
-    "translate": {**TRANSLATE, **_OF_RECIPES},
+    "translate": {**TRANSLATE, **_FURTHER},
     "corpora": CORPORA,
     "tasks": TASKS,
     "aligners": ALIGNERS,

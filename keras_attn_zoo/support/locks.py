@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from keras_attn_zoo.support.errors import UserError
+from keras_attn_zoo.support.extras import require
 from keras_attn_zoo.support.files import PathLike, discards_output, kind_of, reason_of, shown, write_failed
 
 _LOG = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False, deadline: 
 
     Raises:
         InUseError: another process holds the lock.
-        UserError: the file system has no locks.
+        UserError: the file system has no locks; filelock is not installed.
 
     Example:
         >>> with locked("runs/bahdanau"):
@@ -47,6 +48,7 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False, deadline: 
     if discards_output():
         yield
         return
+    require("filelock", user="a lock on a folder")
     # Its import takes longer than most commands that lock nothing.
     from filelock import FileLock, Timeout
 

@@ -241,6 +241,8 @@ def write_program(
             program,
             dynamo=True,
             opset_version=_OPSET,
+            # Their names; without them, axes are called s11 and the like.
+            dynamic_shapes=dims,
             **names,
             verbose=False,
             external_data=False,

@@ -329,7 +329,7 @@ def test_a_configuration_that_keras_cannot_use(tmp_path):
     ("kilobytes", "line", "said"),
     [
         *(
-            (1_200_000, f"translate nix Hallo --backend {backend}", f"is limited to 1.2 GB, and {backend} needs")
+            (1_200_000, f"evaluate nix --backend {backend}", f"is limited to 1.2 GB, and {backend} needs")
             for backend in ("jax", "tensorflow", "torch")
         ),
         # It ends the process in the first steps of bahdanau.

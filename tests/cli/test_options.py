@@ -16,7 +16,7 @@ from keras_attn_zoo.studies.comparison import Recipe
         (["train", "--system", "uniform", "--embedded", "--run", "r", "--set", "epoch=1"], ["'epoch'", "epochs"]),
         (["train", "--system", "uniform", "--train", "a", "b", "c", "--run", "r"], ["received 3 files"]),
         (["train", "--system", "uniform", "--train", "no.de", "no.en", "--run", "r"], ["no.de"]),
-        (["translate", "nowhere", "--backend", "theano", "x"], ["'theano'", "jax, tensorflow, torch"]),
+        (["explore", "nowhere", "--backend", "theano", "x"], ["'theano'", "jax, tensorflow, torch"]),
         (["evaluate"], ["--hypotheses"]),
         (["align", "m", "--source", "x"], ["--bitext"]),
         (["translate", "transformer_tatoeba_de_em", "x"], ["did you mean transformer_tatoeba_de_en?"]),

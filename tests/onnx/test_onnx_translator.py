@@ -133,6 +133,20 @@ def check(found, expected, tolerance=1e-4):
         np.testing.assert_allclose(ours.attention, keras_own.attention, atol=tolerance / 10, rtol=0)
 
 
+def check_axes(folder):
+    """The programs name their axes as the description does."""
+    import onnx
+
+    said = json.loads((folder / "translator.json").read_text(encoding="utf-8"))
+    told = {"encoder": said["encoder"]["inputs"]}
+    told["step"] = [*said["step"]["inputs"], *said["memory"], *said["state"], *said["step"]["outputs"]]
+    for part, values in told.items():
+        graph = onnx.load(folder / said[part]["file"]).graph
+        dims = {one.name: one.type.tensor_type.shape.dim for one in (*graph.input, *graph.output)}
+        named = {name: [dim.dim_param or dim.dim_value for dim in shape] for name, shape in dims.items()}
+        assert {one["name"]: named[one["name"]] for one in values} == {one["name"]: one["shape"] for one in values}
+
+
 def by_tokens(translations):
     """All hypotheses, those of a sentence by their tokens: in the order of scores, equal ones may change places."""
     return [one for of_sentence in translations for one in sorted(of_sentence, key=lambda one: one.token_ids)]
@@ -150,6 +164,7 @@ def test_translations_are_those_of_keras(name):
     for texts, n_best, batch_size in ((TEXTS[:count], beams, 64), (TEXTS[:12], 2, 4), (TEXTS[2:3], 1, 1)):
         options = {"n_best": n_best, "attention": True, "batch_size": batch_size, "max_length": tiny.LENGTH}
         check(served.translate(texts, **options), translator.translate(texts, **options))
+    check_axes(folder)
     assert not list(folder.parent.glob(".*"))
 
 
@@ -235,6 +250,7 @@ def test_products_in_int8_take_a_quarter_of_the_size(tmp_path):
     differences = [abs(one.score - other.score) for [one], [other] in zip(found, expected, strict=True)]
     # Rows are rounded to one of 255 numbers, and so are weights.
     assert 0 < np.median(differences) < 1
+    check_axes(tmp_path / "int8")
 
 
 @only_torch
@@ -338,10 +354,15 @@ def test_what_is_not_exported(tmp_path):
 
 
 @only_torch
-def test_what_is_missing_is_named(tmp_path, monkeypatch):
+def test_what_is_missing_is_named(tmp_path, monkeypatch, capsys):
+    resumed = ["translate", str(exported(BY_DAY)[1]), "ka lo", "--output", str(tmp_path / "new"), "--resume"]
+    monkeypatch.setitem(sys.modules, "filelock", None)
+    assert main(resumed) == 2
+    assert "--resume needs filelock: pip install 'keras-attn-zoo[onnx]'." in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(UserError, match=r"needs onnxscript: pip install 'keras-attn-zoo\[onnx\]'"):
         export_to_onnx(None, tmp_path / "new")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(keras.config.backend() == "torch", reason="PyTorch writes it")

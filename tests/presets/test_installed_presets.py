@@ -25,13 +25,7 @@ PACKAGE = "keras_attn_zoo_presets"
 @pytest.fixture(scope="module")
 def wheel(saved, tmp_path_factory):
     """The wheel of a folder with the programs of `presets/`, but one preset."""
-    folder = tmp_path_factory.mktemp("wheel")
-    shutil.copytree(saved, folder / "presets")
-    for path in (path for path in PRESETS.iterdir() if path.is_file()):
-        shutil.copy(path, folder / "presets")
-    _pip("wheel", "--no-build-isolation", "--wheel-dir", folder, folder / "presets")
-    [path] = folder.glob("*.whl")
-    return path
+    return _build(saved, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +34,16 @@ def site_packages(wheel, tmp_path_factory):
     folder = tmp_path_factory.mktemp("installed")
     _pip("install", "--target", folder, wheel)
     return folder
+
+
+def _build(presets, folder):
+    """Build the wheel of a folder of presets by the programs of `presets/`."""
+    shutil.copytree(presets, folder / "presets")
+    for path in (path for path in PRESETS.iterdir() if path.is_file()):
+        shutil.copy(path, folder / "presets")
+    _pip("wheel", "--no-build-isolation", "--wheel-dir", folder, folder / "presets")
+    [path] = folder.glob("*.whl")
+    return path
 
 
 def _pip(*arguments):
@@ -115,3 +119,15 @@ def test_a_package_of_another_version_is_passed_over_with_one_line(installed, se
 def test_what_is_left_of_a_package_is_no_place(installed, server, tmp_path):
     shutil.rmtree(installed.parent)
     assert find_preset(NAME) == str(tmp_path / "cache" / "keras-attn-zoo" / "presets" / NAME)
+
+
+@pytest.mark.slow
+def test_every_published_preset_is_found_in_the_wheel_as_published(tmp_path, monkeypatch):
+    """By its checksums, with the checkout out of reach."""
+    folder = tmp_path / "site-packages"
+    _pip("install", "--target", folder, _build(PRESETS, tmp_path))
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(preset_registry, "CHECKOUT", tmp_path / "nowhere")
+    expected = {name: folder / PACKAGE / name for name in preset_registry.published()}
+    assert {name: published_folder(name) for name in expected} == expected
+    assert sorted((folder / PACKAGE).iterdir()) == sorted(expected.values())

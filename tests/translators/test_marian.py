@@ -67,6 +67,7 @@ def logits_differ(translator, model):
 def test_ids_of_a_thousand_sentences_are_those_of_marian_tokenizer(original, opened):
     _, _, tokenizer = original
     strange = ["", " ", ">>fra<< ka lo", ">>deu<<ka", "x\u4e00y \u4e00", "  ka  lo ", "ka\tlo", "\u00bdka"]
+    strange += ["e\u0301\u0323 \ufeffka\x1clo"]
     texts = [*marian_checkpoint.text("source", 1000), *strange]
     ours = encode_sentences(opened.preprocessor.source_tokenizer.subwords, texts)
     assert ours == tokenizer(texts)["input_ids"]

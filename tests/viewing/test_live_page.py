@@ -43,7 +43,7 @@ BODIES = {
     "subtraction": {"body": tiny.transformer, "cross_attention": "weight_subtraction", "decoder_attention": "average"},
 }
 KINDS = ("word", "char")
-SENTENCES = [*[*dict.fromkeys(tiny.sentences("source"))][:18], "kalo 日本 mi, 😀!", "  ka   lo\tmi  "]
+SENTENCES = [*[*dict.fromkeys(tiny.sentences("source"))][:18], "kalo 日本 mi, 😀!", "  ka   lo\tre\u0301  "]
 TRANSLATIONS = [None, *tiny.sentences("target")[:9], None, "badofi 日本 nu."]
 # In a page, as a page of another site would be.
 SAYS = "fetch('http://127.0.0.2:9/').then(() => 'sent', () => 'refused')"

@@ -145,7 +145,7 @@ class LiveModel {
     return { logProbs: steps.map((outputs) => outputs.log_probs.data[0]), weights: each(stacked) };
   }
 
-  // What the page shows of a sentence; see `page_packing`.
+  // What the page shows of a normalised sentence; see `page_packing`.
   async examine(text, translation, weights, pause) {
     const source = this.encode("source", text);
     const given = translation === null ? null : this.encode("target", translation);
@@ -162,15 +162,15 @@ class LiveModel {
     }
     const steps = found.record.map((one) => this.step(one, weights));
     const tokens = this.source.pieces(source);
-    const words = splitWords(normalise(text));
+    const words = splitWords(text);
     return { words, result: { tokens, groups: groupPieces(tokens, words), encoder, paths, steps } };
   }
 
   // Text, words and tokens of a translation, its own if none is given.
   written(translation, ids) {
-    const text = translation === null ? this.target.decode(ids) : normalise(translation);
+    const text = translation ?? normalise(this.target.decode(ids));
     const tokens = this.target.pieces(ids);
-    const words = splitWords(normalise(text));
+    const words = splitWords(text);
     return { text, tokens, words, groups: groupPieces(tokens, words) };
   }
 

@@ -131,7 +131,8 @@ class LiveMarianPieces extends LiveSubwords {
   }
 
   encode(text) {
-    const pieces = this.split(normalise(text)).flatMap((part) => this.cut(part));
+    // Text is cut as it stands, as by Transformers.
+    const pieces = this.split(text).flatMap((part) => this.cut(part));
     return pieces.map((piece) => this.ids.get(piece) ?? this.unknown);
   }
 

@@ -127,8 +127,10 @@ const requests = {
 
   async examine({ sentence, target, name, at }) {
     const weights = new LiveWeights(at);
-    const { words, result } = await models.get(name).examine(sentence, target, weights, pause);
-    return { text: normalise(sentence), words, result, bytes: weights.bytes() };
+    // As `translators.exploration` reads them.
+    const [text, translation] = [sentence, target].map((one) => (one === null ? null : normalise(one)));
+    const { words, result } = await models.get(name).examine(text, translation, weights, pause);
+    return { text, words, result, bytes: weights.bytes() };
   },
 };
 
