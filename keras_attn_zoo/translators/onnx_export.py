@@ -51,7 +51,7 @@ def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32"
     Args:
         translator: a `Translator` with its preprocessor.
         folder: where to write; there must not be anything yet.
-        precision: "float32", or "int8" for the matrices of products in int8 by onnxruntime: a quarter of the size.
+        precision: "float32", or "int8" for the matrices of products in int8 by onnxruntime: about a third of the size.
 
     Raises:
         UserError: another backend than PyTorch; a package of the extra `onnx` is missing; no preprocessor; a search
