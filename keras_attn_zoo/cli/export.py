@@ -24,7 +24,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--precision",
         choices=("float32", "int8"),
-        help="of --to onnx: float32, or int8 for a quarter of the size (default: float32)",
+        help="of --to onnx: float32, or int8 for about a third of the size (default: float32)",
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder to write, which must not exist")
 
