@@ -42,9 +42,9 @@ def check_site_folder(folder: PathLike) -> None:
     if kind not in (None, "folder"):
         raise UserError(f"{shown(folder)} is a {kind}: give a folder for the site.")
     found = _files(Path(folder))
-    if not found:
-        return
     if MANIFEST not in found:
+        if kind is None or not any(Path(folder).iterdir()):
+            return
         raise UserError(f"{shown(folder)} is not empty and holds no earlier site: give another folder, or empty it.")
     added = sorted(found.keys() - read_json(Path(folder) / MANIFEST)["files"].keys() - {MANIFEST})
     if added:
@@ -69,7 +69,6 @@ def build_site(folder: PathLike) -> dict[str, int]:
         check_onnx_export(new / "live")
         write_presets(new / "presets")
         write_pages(new, CITATION)
-        _LOG.info("making presets translate in a browser, which takes some minutes")
         write_live_folder(live_models(), new / "live")
         _LOG.info("building the guide and the reference of the API, which takes some minutes")
         write_guide(new / "guide")
@@ -141,10 +140,9 @@ def _check_site(folder, files, parts):
 
 
 def _files(folder):
-    """The sizes of the files in a folder by their paths."""
-    return {
-        path.relative_to(folder).as_posix(): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()
-    }
+    """The sizes of the files in a folder, and of links, by their paths."""
+    found = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return {path.relative_to(folder).as_posix(): path.lstat().st_size for path in found}
 
 
 def _sizes(files):

@@ -183,6 +183,10 @@ def _description(translator, programs):
                 {"name": "encoder_token_ids", "shape": ["batch", "source"], "dtype": "int32"},
                 {"name": "encoder_padding_mask", "shape": ["batch", "source"], "dtype": "bool"},
             ],
+            "outputs": [
+                {"name": leaf.name, "shape": leaf.before_the_first(), "dtype": leaf.dtype}
+                for leaf in (*programs.memory, *programs.state)
+            ],
         },
         "step": {
             "file": STEP,

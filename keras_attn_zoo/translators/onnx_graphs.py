@@ -57,6 +57,10 @@ class Leaf:
         first = {"sentence": ["batch"], "hypothesis": ["batch", "beams"], "state": ["rows"]}[self.role]
         return [*first, *(self.axes or ())[1:]]
 
+    def before_the_first(self) -> list[int | str]:
+        """Return the axes as the encoder returns them: a row for each sentence, and no target position yet."""
+        return ["batch", *(0 if axis == "past" else axis for axis in (self.axes or ())[1:])]
+
 
 class SearchPrograms:
     """The programs of a body, for a search without constraints.

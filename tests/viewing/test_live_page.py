@@ -396,7 +396,7 @@ def test_a_command_that_could_not_be_carried_out_writes_nothing(tmp_path, capsys
     model, there = str(tmp_path / "model"), tmp_path / "there"
     there.mkdir()
     for arguments, message in (
-        ([model, "--live"], "say where the page goes"),
+        ([model, "--live"], "--live writes a folder for a web server"),
         ([model, "--live", "--serve", "--output", "x"], "--live writes a folder for a web server"),
         ([model, "ka lo", "--live", "--output", "x"], "--live writes a page that takes sentences later"),
         ([model, "--live", "--text", "a", "--output", "x"], "--live takes sentences later"),
