@@ -216,6 +216,7 @@ _VERIFY_REMOTE = Command(
     _add_verify_remote,
     _verify_remote,
     list_argument="names",
+    needs_keras=lambda options: False,
 )
 _PUBLISH = Command(
     "publish",
