@@ -23,6 +23,9 @@ from keras_attn_zoo.translators.translator import Translator
 DOCS, CITATION = CHECKOUT.parent / "docs", CHECKOUT.parent / "CITATION.cff"
 # Bytes at most: of all that a host holds, of what the first view loads, and of what a preset costs who chooses it.
 MOST, MOST_OF_FIRST_VIEW, MOST_OF_MODEL = 90_000_000, 400_000, 6_000_000
+# With it, GitHub makes no pages of Markdown, and keeps folders that begin with an underscore. It is in no
+# manifest: other hosts may serve no file that begins with a dot.
+_NO_JEKYLL = ".nojekyll"
 # Faults that a message lists.
 _LISTED = 5
 _REASON = re.compile(r"^.*(WARNING: |ERROR: |\w(Error|Exception): ).*$", re.MULTILINE)
@@ -46,7 +49,7 @@ def check_site_folder(folder: PathLike) -> None:
         if kind is None or not any(Path(folder).iterdir()):
             return
         raise UserError(f"{shown(folder)} is not empty and holds no earlier site: give another folder, or empty it.")
-    added = sorted(found.keys() - read_json(Path(folder) / MANIFEST)["files"].keys() - {MANIFEST})
+    added = sorted(found.keys() - read_json(Path(folder) / MANIFEST)["files"].keys() - {MANIFEST, _NO_JEKYLL})
     if added:
         raise UserError(
             f"{shown(Path(folder) / added[0])} is not of the earlier site, which is replaced as a whole: move it away."
@@ -72,13 +75,12 @@ def build_site(folder: PathLike) -> dict[str, int]:
         write_live_folder(live_models(), new / "live")
         _LOG.info("building the guide and the reference of the API, which takes some minutes")
         write_guide(new / "guide")
-        # A host that would make pages of Markdown, and leave out folders that begin with an underscore, does neither.
-        write_text(new / ".nojekyll", "")
         files = _files(new)
         parts = _sizes(files)
         _check_site(new, files, parts)
         sums = {path: {"size": size, "sha256": sha256(new / path)} for path, size in files.items()}
         write_json(new / MANIFEST, {"version": keras_attn_zoo.__version__, "files": sums})
+        write_text(new / _NO_JEKYLL, "")
     return parts
 
 
@@ -109,6 +111,8 @@ def write_guide(folder: Path) -> None:
         command += ["-d", f"{aside}/doctrees", "-D", "html_copy_source=0", str(DOCS), str(folder)]
         built = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         warnings = said.read_text(encoding="utf-8", errors="replace") if said.exists() else ""
+    # Of use to Sphinx alone; not every host serves what begins with a dot.
+    (folder / ".buildinfo").unlink(missing_ok=True)
     if built.returncode:
         # Without a warning, it ended in an exception.
         found = _REASON.search(warnings) or _REASON.search(built.stderr)

@@ -30,8 +30,10 @@ def test_a_site_has_all_parts_and_no_fault(built):
     assert manifest == {
         name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         for name, data in files_of(built).items()
-        if name != "site.json"
+        if name not in ("site.json", ".nojekyll")
     }
+    # Hosts that serve no such file are as good.
+    assert not [name for name in manifest if "/." in f"/{name}"]
 
 
 def test_the_built_site_is_verified_on_its_server(built, address, tmp_path, capsys):
