@@ -166,14 +166,17 @@ def test_it_finds_what_python_finds(page, tiny_site):
 def test_little_is_loaded_before_a_model_is_chosen_and_nothing_from_elsewhere(browser, tiny_site):
     loaded = "performance.getEntriesByType('resource').map(one => one.name)"
     assert (tiny_site[0] / "index.html").stat().st_size < 400_000
-    with opened(browser, tiny_site[0]) as address:
+    with site(tiny_site[0], asked := []) as address:
+        browser.open(address)
         assert browser.run(loaded) == []
         assert browser.run("document.title") == "Attention"
         said = browser.run("document.querySelector('.models').textContent")
         assert "stays in this browser" in said
         assert "on one thread, as the server does not send Cross-Origin-Opener-Policy: same-origin and" in said
-        choose(browser, "rnn")
-        translate(browser, SENTENCES[0])
+        assert choose(browser, "rnn") == "Ready: rnn."
+        until_ready = [*asked]
+        assert "GET /live.js HTTP/1.1" in until_ready
+        assert translate(browser, SENTENCES[0]) == ""
         assert all(one.startswith((address, "blob:")) for one in browser.run(loaded))
         assert browser.complaints == []
         assert browser.run(SAYS) == "refused"
@@ -184,6 +187,8 @@ def test_little_is_loaded_before_a_model_is_chosen_and_nothing_from_elsewhere(br
         )
         assert browser.run(in_worker) == "refused"
         assert any("Content Security Policy" in one for one in browser.complaints)
+        # Nor does the page's own server hear of a sentence, from page or worker.
+        assert asked == until_ready
 
 
 def damaged(folder, site_folder, name, change):
