@@ -47,6 +47,7 @@ SENTENCES = [*[*dict.fromkeys(tiny.sentences("source"))][:18], "kalo 日本 mi, 
 TRANSLATIONS = [None, *tiny.sentences("target")[:9], None, "badofi 日本 nu."]
 # In a page, as a page of another site would be.
 SAYS = "fetch('http://127.0.0.2:9/').then(() => 'sent', () => 'refused')"
+ISOLATING = {"Cross_Origin_Opener_Policy": "same-origin", "Cross_Origin_Embedder_Policy": "require-corp"}
 LABEL = "document.querySelector('.models label')"
 
 
@@ -338,15 +339,31 @@ def test_what_a_browser_lacks_is_said(browser, tiny_site, script, lack):
         assert browser.run("[...document.querySelectorAll('.models input')].every(one => one.disabled)")
 
 
+@pytest.mark.parametrize(
+    "script, why",
+    [
+        ("delete globalThis.crossOriginIsolated", "this browser has no memory that threads share"),
+        ("delete globalThis.SharedArrayBuffer", "this browser has no memory that threads share"),
+        (
+            "for (const name of ['isSecureContext', 'crossOriginIsolated']) "
+            "Object.defineProperty(globalThis, name, {value: false})",
+            "the page comes neither over https nor from this machine",
+        ),
+    ],
+)
+def test_why_there_is_one_thread_is_said(browser, tiny_site, script, why):
+    with begun_by(browser, script), opened(browser, tiny_site[0], ISOLATING):
+        assert f"on one thread, as {why}. " in browser.run("document.querySelector('.models').textContent")
+
+
 def test_a_page_from_disk_says_that_it_needs_a_server(browser, tiny_site):
     browser.open(tiny_site[0] / "index.html")
     assert "python -m http.server" in browser.run("document.querySelector('[role=alert]').textContent")
 
 
 def test_threads_are_used_where_a_host_permits_them(browser, tiny_site):
-    headers = {"Cross_Origin_Opener_Policy": "same-origin", "Cross_Origin_Embedder_Policy": "require-corp"}
     cores = "Object.defineProperty(Navigator.prototype, 'hardwareConcurrency', {get: () => 3})"
-    with begun_by(browser, cores), opened(browser, tiny_site[0], headers):
+    with begun_by(browser, cores), opened(browser, tiny_site[0], ISOLATING):
         assert "on 3 threads. " in browser.run("document.querySelector('.models').textContent")
         before = workers(browser)
         assert choose(browser, "rnn") == "Ready: rnn."
