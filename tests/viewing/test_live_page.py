@@ -192,6 +192,16 @@ def test_little_is_loaded_before_a_model_is_chosen_and_nothing_from_elsewhere(br
         assert asked == until_ready
 
 
+def test_libraries_lie_beside_their_licences(tiny_site):
+    texts = {path.name: path.read_text("utf-8") for path in (tiny_site[0] / "libraries").glob("*.txt")}
+    expected = {
+        "onnxruntime.LICENSE.txt": "MIT License\n\nCopyright (c) Microsoft Corporation",
+        "onnxruntime.NOTICES.txt": "THIRD PARTY SOFTWARE NOTICES",
+        "sentencepiece.LICENSE.txt": "Apache License\n",
+    }
+    assert texts.keys() == expected.keys() and all(expected[name] in text for name, text in texts.items())
+
+
 def damaged(folder, site_folder, name, change):
     shutil.copytree(site_folder, folder)
     path = folder / name
@@ -433,6 +443,11 @@ def test_a_command_that_could_not_be_carried_out_writes_nothing(tmp_path, capsys
     monkeypatch.setenv(browser_libraries.VARIABLE, str(there))
     assert main(["explore", model, "--live", "--output", str(tmp_path / "x")]) == 2
     assert "ATTN_ZOO_NPM names " in capsys.readouterr().err
+    # Of another version, or altered.
+    for package in browser_libraries._PACKAGES:
+        (there / package).write_bytes(b"?")
+    assert main(["explore", model, "--live", "--output", str(tmp_path / "x")]) == 2
+    assert "onnxruntime-web-1.30.0.tgz is damaged or was changed: its SHA-256 is" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "there"]
 
 
