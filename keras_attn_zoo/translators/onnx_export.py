@@ -119,8 +119,8 @@ def check_onnx_export(folder: PathLike) -> None:
     """
     if keras.config.backend() != "torch":
         raise UserError(
-            "ONNX is written by PyTorch alone: pip install 'keras-attn-zoo[onnx,torch]', and run the export with "
-            "--backend torch."
+            "ONNX is written by PyTorch alone: pip install 'keras-attn-zoo[translate,onnx,torch]', and run the "
+            "export with --backend torch."
         )
     import torch
 
