@@ -25,6 +25,7 @@ from keras_attn_zoo.viewing.page import Page
 from tests import tiny
 from tests.everyday_sentences import GERMAN, for_preset
 from tests.translators import marian_checkpoint
+from tests.viewing import nginx
 from tests.viewing.live_records import MESSAGE, check, choose, translate
 from tests.viewing.static_site import site
 from tests.weights import fill_weights
@@ -190,6 +191,17 @@ def test_little_is_loaded_before_a_model_is_chosen_and_nothing_from_elsewhere(br
         assert any("Content Security Policy" in one for one in browser.complaints)
         # Nor does the page's own server hear of a sentence, from page or worker.
         assert asked == until_ready
+
+
+@pytest.mark.skipif(nginx.executable() is None, reason="there is no nginx: apt-get install nginx-light")
+def test_nginx_serves_it_compressed(browser, tiny_site):
+    with nginx.proxying(nginx.locations_of(tiny_site[0])) as port:
+        browser.open(f"http://127.0.0.1:{port}/")
+        assert choose(browser, "rnn") == "Ready: rnn."
+        assert translate(browser, SENTENCES[5]) == ""
+        check(browser, tiny_site[1], SENTENCES[5])
+        assert browser.run("fetch('live.js').then(one => one.headers.get('content-encoding'))") == "gzip"
+        assert browser.complaints == []
 
 
 def test_libraries_lie_beside_their_licences(tiny_site):
