@@ -5,8 +5,8 @@ inputs and outputs. Constants that no sentence changes become part of the step. 
 position has none at first, and one more after each step.
 
 Of the ways to ONNX, PyTorch's exporter leaves all lengths open and takes nodes of ONNX, so that an encoder's GRU is one
-node. tf2onnx fails at loops over positions, and its graph of a Transformer's encoder has twice as many nodes; jax2onnx
-brings Flax along.
+node; the encoder of the preset `transformer_tatoeba_de_en` has 201 nodes. tf2onnx 1.17 writes 394 for it, and fails at
+an encoder's loop over positions; jax2onnx 0.17 fails at reshapes of open lengths.
 """
 
 import contextlib
