@@ -6,7 +6,7 @@ position has none at first, and one more after each step.
 
 Of the ways to ONNX, PyTorch's exporter leaves all lengths open and takes nodes of ONNX, so that an encoder's GRU is one
 node; the encoder of the preset `transformer_tatoeba_de_en` has 201 nodes. tf2onnx 1.17 writes 394 for it, and fails at
-an encoder's loop over positions; jax2onnx 0.17 fails at reshapes of open lengths.
+an encoder's loop over positions; jax2onnx 0.17 fails where lengths are open.
 """
 
 import contextlib
