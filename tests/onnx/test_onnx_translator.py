@@ -70,8 +70,8 @@ def named(name):
 def mixed(given):
     """A Transformer of several mechanisms, with the attention of all layers, and room for long sentences."""
     given = {"encoder_layers": 1, "decoder_layers": 3, **given, "attention_layer": "all", "tie_embeddings": "none"}
-    # With these weights, no search is decided by less than rounding.
-    return conditioned(tiny.transformer(max_length=LENGTH, **given), length=LENGTH, seed=4)
+    # With these weights, no search is decided by rounding, and none magnifies it.
+    return conditioned(tiny.transformer(max_length=LENGTH, **given), length=LENGTH, seed=5)
 
 
 def of_positions():
