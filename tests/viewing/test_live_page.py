@@ -291,6 +291,30 @@ def test_a_model_that_cannot_be_loaded_leaves_the_others(browser, tiny_site, tmp
         assert browser.run(CAPTIONS) == [captions[0], captions[0], captions[2]]
 
 
+def test_sentences_stay_when_other_models_are_chosen(browser, tiny_site, tmp_path):
+    with_four(tmp_path / "live", tiny_site[0])
+    texts = "explorer.store.sentences.map(({text}) => text)"
+    titles = "[...document.querySelectorAll('.panel h3')].map(one => one.textContent)"
+    with opened(browser, tmp_path / "live"):
+        choose(browser, "a")
+        translate(browser, SENTENCES[0], TRANSLATIONS[1])
+        translate(browser, SENTENCES[1])
+        choose(browser, "b")
+        translate(browser, SENTENCES[2])
+        assert browser.run(texts) == SENTENCES[:3] and browser.run(titles) == ["a", "b"]
+        # As it was translated.
+        browser.run("explorer.showSentence(0)")
+        assert browser.run(titles) == ["a"]
+        check(browser, {"a": tiny_site[1]["rnn"]}, SENTENCES[0], TRANSLATIONS[1])
+        # And again, by those that are chosen now.
+        translate(browser, SENTENCES[0], TRANSLATIONS[1])
+        assert browser.run(texts) == SENTENCES[:3] and browser.run(titles) == ["a", "b"]
+        check(browser, dict.fromkeys("ab", tiny_site[1]["rnn"]), SENTENCES[0], TRANSLATIONS[1])
+        translate(browser, SENTENCES[0])
+        assert browser.run(texts) == [*SENTENCES[:3], SENTENCES[0]]
+        assert browser.complaints == []
+
+
 def test_without_a_network_it_says_so(browser, tiny_site):
     with opened(browser, tiny_site[0]):
         pass
@@ -314,7 +338,7 @@ def test_it_keeps_the_last_sentences(page):
         translate(page, sentence)
     page.run(
         "for (let i = 0; i < 30; i++) explorer.take({data: {systems: explorer.store.systems, sentences: "
-        "[{...explorer.sentence, text: `text ${i}`}]}, weights: explorer.sentence.weights}, false)"
+        "[{...explorer.sentence, text: `text ${i}`}]}, weights: explorer.sentence.weights}, null)"
     )
     assert page.run(sentences) == [f"text {i}" for i in range(10, 30)]
     assert page.run("document.querySelector('.source').textContent") == "text 29"
@@ -423,12 +447,14 @@ def test_every_form_finds_what_python_finds_beside_each_other(browser, libraries
     with opened(browser, folder):
         assert choose(browser, *translators) == f"Ready: {', '.join(translators)}."
         check_sentences(browser, translators)
-        # Fewer models begin anew.
+        # Of fewer models, among those of more.
         browser.click("document.querySelector('.models input[value=rnn]')")
-        del translators["rnn"]
+        some = {name: one for name, one in translators.items() if name != "rnn"}
         translate(browser, SENTENCES[0])
-        assert browser.run("explorer.store.sentences.length") == 1
-        check(browser, translators, SENTENCES[0])
+        check(browser, some, SENTENCES[0])
+        browser.run("explorer.showSentence(1)")
+        check(browser, translators, SENTENCES[1], TRANSLATIONS[1])
+        assert browser.run("explorer.store.sentences.length") == len(SENTENCES)
         assert browser.complaints == []
 
 

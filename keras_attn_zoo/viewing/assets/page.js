@@ -48,16 +48,10 @@ class Page {
     else if (systems.length) this.addPanel({});
   }
 
-  // Show one more sentence, alone if it is of other systems than those before.
-  take(found, given) {
-    const names = ({ systems }) => systems.map(({ name }) => name).join();
-    if (names(found.data) !== names(this.store)) {
-      this.store = new Store({ data: { ...found.data, sentences: [] } });
-      this.search.system = 0;
-      this.showSystems();
-    }
-    this.showSentence(this.store.add(found), given);
-    return this.store.sentences.at(-1);
+  // Show one more sentence, and the translation that was given with it, or null.
+  take(found, target) {
+    this.showSentence(this.store.add(found, target), target !== null);
+    return this.sentence;
   }
 
   // Show what has become of a sentence since; a panel that has not changed stays as it is.
@@ -94,10 +88,10 @@ class Page {
       button.disabled = true;
       stop.hidden = !this.live.stop;
       message.textContent = "Translating …";
-      const given = target.value.trim() !== "";
+      const given = target.value.trim() === "" ? null : target.value;
       try {
         let sentence = null;
-        for await (const found of this.live.examine(text.value, given ? target.value : null)) {
+        for await (const found of this.live.examine(text.value, given)) {
           if (sentence) this.renew(sentence, found);
           else sentence = this.take(found, given);
         }
@@ -136,6 +130,12 @@ class Page {
   showSentence(index, given = false) {
     if (index < 0 || index >= this.store.sentences.length) return this.store.sentences.length || this.update();
     this.index = index;
+    const names = ({ systems }) => systems.map(({ name }) => name).join();
+    if (names(this.sentence) !== names(this.store)) {
+      this.store.systems = this.sentence.systems;
+      this.search.system = 0;
+      this.showSystems();
+    }
     this.source.textContent = this.sentence.text;
     for (const panel of this.panels) panel.choice.path = this.sentence.gold || given ? 1 : panel.wanted;
     this.search.update();
