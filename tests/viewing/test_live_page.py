@@ -299,12 +299,20 @@ def test_sentences_stay_when_other_models_are_chosen(browser, tiny_site, tmp_pat
         choose(browser, "a")
         translate(browser, SENTENCES[0], TRANSLATIONS[1])
         translate(browser, SENTENCES[1])
-        choose(browser, "b")
+        said = "Ready: a, b. What is shown is by a: press Translate to renew it."
+        assert choose(browser, "b") == said
+        # None can be left while it translates.
+        browser.run(
+            "(() => { globalThis.seen = []; const post = Worker.prototype.postMessage; "
+            "Worker.prototype.postMessage = function (message) { post.call(this, message); "
+            f"document.querySelector('.models input[value=b]').click(); seen.push({MESSAGE}); }}; }})()"
+        )
         translate(browser, SENTENCES[2])
+        assert browser.run("seen") == ["Translating: a, 1 of 2 …", "Translating: b, 2 of 2 …"]
         assert browser.run(texts) == SENTENCES[:3] and browser.run(titles) == ["a", "b"]
         # As it was translated.
         browser.run("explorer.showSentence(0)")
-        assert browser.run(titles) == ["a"]
+        assert browser.run(titles) == ["a"] and browser.run(MESSAGE) == said
         check(browser, {"a": tiny_site[1]["rnn"]}, SENTENCES[0], TRANSLATIONS[1])
         # And again, by those that are chosen now.
         translate(browser, SENTENCES[0], TRANSLATIONS[1])

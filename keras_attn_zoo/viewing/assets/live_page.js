@@ -7,6 +7,8 @@ class Server {
     this.example = "";
   }
 
+  show() {}
+
   async *examine(sentence, target) {
     let answer;
     let data;
@@ -57,6 +59,9 @@ class BrowserModels {
     this.chosen = [];
     this.loaded = new Set();
     this.fault = "";
+    // What is said as long as a sentence is being translated.
+    this.progress = "";
+    this.shown = null;
     this.number = 0;
     // Boxes with the models that each stands for.
     this.boxes = [];
@@ -112,8 +117,16 @@ class BrowserModels {
         this.mark();
       }
     }
-    this.say(this.ready());
+    this.tell();
   }
+
+  // Hear of which systems the sentence is that is shown.
+  show(systems) {
+    this.shown = systems;
+    this.tell();
+  }
+
+  tell() { this.say(this.progress || this.ready()); }
 
   mark() {
     for (const { input, models } of this.boxes) {
@@ -126,10 +139,13 @@ class BrowserModels {
   // A sentence in the language of what is chosen.
   get example() { return EXAMPLES[(this.chosen[0] ?? this.given.models[0])?.languages?.[0]] ?? ""; }
 
-  // What could not be loaded, and which of the chosen models can translate.
+  // What could not be loaded, which of the chosen models can translate, and whether what is shown is of others.
   ready() {
-    const names = this.chosen.filter(({ name }) => this.loaded.has(name)).map(({ system }) => system.name).join(", ");
-    return [this.fault, names && `Ready: ${names}.`].filter(Boolean).join(" ");
+    const names = (systems) => systems.map(({ name }) => name).join(", ");
+    const ready = names(this.chosen.filter(({ name }) => this.loaded.has(name)).map(({ system }) => system));
+    const shown = names(this.shown ?? []);
+    const others = shown && shown !== names(this.chosen.map(({ system }) => system));
+    return [this.fault, ready && `Ready: ${ready}.`, ready && others && `What is shown is by ${shown}: press Translate to renew it.`].filter(Boolean).join(" ");
   }
 
   async load(model) {
@@ -185,13 +201,23 @@ class BrowserModels {
     (await this.started)?.postMessage({ stop: true });
   }
 
-  // Translate with one model after the other. What the page shows is yielded once there is something, and again at each
-  // change; the results of models that have none say in "waiting" why.
+  // Translate with one model after the other, during which the choice stays. What the page shows is yielded once there is
+  // something, and again at each change; the results of models that have none say in "waiting" why.
   async *examine(sentence, target) {
     if (!sentence.trim()) throw new Error("The sentence is empty: there is nothing to translate.");
-    const models = this.chosen;
-    if (!models.length) throw new Error("Choose a model first.");
+    if (!this.chosen.length) throw new Error("Choose a model first.");
     this.stopped = false;
+    this.choice.disabled = true;
+    this.progress = "Translating …";
+    try {
+      yield* this.translate(this.chosen, sentence, target);
+    } finally {
+      this.progress = "";
+      this.choice.disabled = false;
+    }
+  }
+
+  async *translate(models, sentence, target) {
     const results = models.map(() => null);
     const systems = models.map(({ system }) => system);
     const values = byteValues(...this.given.scale);
@@ -213,7 +239,8 @@ class BrowserModels {
         if (this.stopped) throw new Error("Stopped.");
         results[i] = { waiting: "Translating …" };
         if (read) yield shown();
-        this.say(models.length > 1 ? `Translating: ${model.system.name}, ${i + 1} of ${models.length} …` : "Translating …");
+        if (models.length > 1) this.progress = `Translating: ${model.system.name}, ${i + 1} of ${models.length} …`;
+        this.tell();
         const { bytes: more, result, ...text } = await this.ask({ kind: "examine", sentence, target, name: model.name, at: bytes.length });
         const all = new Uint8Array(bytes.length + more.length);
         all.set(bytes);

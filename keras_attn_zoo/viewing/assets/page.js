@@ -140,6 +140,7 @@ class Page {
     for (const panel of this.panels) panel.choice.path = this.sentence.gold || given ? 1 : panel.wanted;
     this.search.update();
     this.update();
+    this.live?.show(this.sentence.systems);
   }
 
   setView(view) { this.view = view; this.update(); }
