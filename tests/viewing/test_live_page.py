@@ -47,6 +47,7 @@ SENTENCES = [*[*dict.fromkeys(tiny.sentences("source"))][:18], "kalo 日本 mi, 
 TRANSLATIONS = [None, *tiny.sentences("target")[:9], None, "badofi 日本 nu."]
 # In a page, as a page of another site would be.
 SAYS = "fetch('http://127.0.0.2:9/').then(() => 'sent', () => 'refused')"
+COLOUR = "getComputedStyle(document.querySelector('.message')).color"
 LABEL = "document.querySelector('.models label')"
 
 
@@ -210,9 +211,12 @@ def damaged(folder, site_folder, name, change):
 def test_a_file_that_is_cut_altered_or_missing_is_named(browser, tiny_site, tmp_path, name, change, message):
     folder = damaged(tmp_path / "live", tiny_site[0], name, change)
     with opened(browser, folder):
-        assert message in choose(browser, "rnn")
+        said = choose(browser, "rnn")
+        assert message in said and browser.run(COLOUR) == "rgb(179, 38, 30)"
         assert browser.run("document.querySelector('.models input').checked") is False
-        assert translate(browser, "kalo") == "Choose a model first."
+        # The cause stays.
+        assert translate(browser, "kalo") == f"{said} Choose a model first."
+        assert browser.run(COLOUR) == "rgb(179, 38, 30)"
 
 
 def with_four(folder, site_folder, change=lambda live: None):
@@ -393,6 +397,7 @@ def test_it_stops_in_the_middle_and_goes_on(page, tiny_site):
         "explorer.live.stop(); } }; })()"
     )
     assert translate(page, SENTENCES[0]) == "Stopped."
+    assert page.run(COLOUR) == "rgb(91, 97, 112)"
     assert page.run("explorer.store.sentences.length") == 0
     assert translate(page, SENTENCES[2]) == ""
     check(page, tiny_site[1], SENTENCES[2])
@@ -400,7 +405,9 @@ def test_it_stops_in_the_middle_and_goes_on(page, tiny_site):
 
 def test_what_cannot_be_translated_is_said(page):
     assert translate(page, "kalo") == "Choose a model first."
+    assert page.run(COLOUR) == "rgb(179, 38, 30)"
     choose(page, "rnn")
+    assert page.run(COLOUR) == "rgb(91, 97, 112)"
     assert translate(page, " \t ") == "The sentence is empty: there is nothing to translate."
     long = "kalomi " * 20
     assert "more than the 16 that the model accepts: split it." in translate(page, long)

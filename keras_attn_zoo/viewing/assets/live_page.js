@@ -4,7 +4,7 @@ class Server {
   constructor() {
     this.choice = null;
     this.stop = null;
-    this.example = "";
+    this.example = this.fault = "";
   }
 
   show() {}
@@ -51,7 +51,8 @@ function directionOf({ languages }) {
 }
 
 class BrowserModels {
-  // "given": models and libraries, as `live_folder` writes them; "say": function of a message.
+  // "given": models and libraries, as `live_folder` writes them; "say": function of a message, and of whether it is of a
+  // fault.
   constructor(given, say) {
     this.given = given;
     this.say = say;
@@ -126,7 +127,7 @@ class BrowserModels {
     this.tell();
   }
 
-  tell() { this.say(this.progress || this.ready()); }
+  tell() { this.say(this.progress || this.ready(), !this.progress && Boolean(this.fault)); }
 
   mark() {
     for (const { input, models } of this.boxes) {
@@ -204,9 +205,10 @@ class BrowserModels {
   // Translate with one model after the other, during which the choice stays. What the page shows is yielded once there is
   // something, and again at each change; the results of models that have none say in "waiting" why.
   async *examine(sentence, target) {
-    if (!sentence.trim()) throw new Error("The sentence is empty: there is nothing to translate.");
-    if (!this.chosen.length) throw new Error("Choose a model first.");
     this.stopped = false;
+    if (!sentence.trim()) throw new Error("The sentence is empty: there is nothing to translate.");
+    // It may be clear why none is.
+    if (!this.chosen.length) throw new Error([this.fault, "Choose a model first."].filter(Boolean).join(" "));
     this.choice.disabled = true;
     this.progress = "Translating …";
     try {
@@ -248,7 +250,7 @@ class BrowserModels {
         [results[i], read, bytes] = [result, text, all];
       } catch (error) {
         fault ??= error;
-        results[i] = { waiting: error.message };
+        results[i] = { waiting: error.message, fault: !this.stopped };
       }
       if (read) yield shown();
     }

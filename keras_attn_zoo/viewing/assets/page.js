@@ -69,7 +69,11 @@ class Page {
     const target = make("textarea", { rows: "2", "aria-label": "A translation of your own", placeholder: "A translation of your own, if you like: it is forced and aligned", name: "target", dir: "auto" });
     const button = make("button", { type: "submit" }, "Translate");
     const message = make("p", { class: "message", role: "status", "aria-live": "polite" });
-    this.live = live((said) => { message.textContent = said; });
+    const say = (said, fault = false) => {
+      message.textContent = said;
+      message.classList.toggle("fault", fault);
+    };
+    this.live = live(say);
     // As long as it has not been changed.
     let example = this.live.example;
     text.value = example;
@@ -87,7 +91,7 @@ class Page {
       if (button.disabled) return;
       button.disabled = true;
       stop.hidden = !this.live.stop;
-      message.textContent = "Translating …";
+      say("Translating …");
       const given = target.value.trim() === "" ? null : target.value;
       try {
         let sentence = null;
@@ -95,9 +99,9 @@ class Page {
           if (sentence) this.renew(sentence, found);
           else sentence = this.take(found, given);
         }
-        message.textContent = "";
+        say(this.live.fault, true);
       } catch (error) {
-        message.textContent = error.message;
+        say(error.message, !this.live.stopped);
       }
       button.disabled = false;
       stop.hidden = true;
