@@ -48,6 +48,7 @@ TRANSLATIONS = [None, *tiny.sentences("target")[:9], None, "badofi 日本 nu."]
 # In a page, as a page of another site would be.
 SAYS = "fetch('http://127.0.0.2:9/').then(() => 'sent', () => 'refused')"
 COLOUR = "getComputedStyle(document.querySelector('.message')).color"
+OFF = "[...document.querySelectorAll('.models input, .live [type=submit]')].every(one => one.matches(':disabled'))"
 LABEL = "document.querySelector('.models label')"
 
 
@@ -366,12 +367,13 @@ def test_it_keeps_the_last_sentences(page):
 def test_what_a_browser_lacks_is_said(browser, tiny_site, script, lack):
     with begun_by(browser, script), opened(browser, tiny_site[0]):
         assert browser.run("document.querySelector('[role=alert]').textContent").startswith(lack)
-        assert browser.run("[...document.querySelectorAll('.models input')].every(one => one.disabled)")
+        assert browser.run(OFF)
 
 
 def test_a_page_from_disk_says_that_it_needs_a_server(browser, tiny_site):
     browser.open(tiny_site[0] / "index.html")
     assert "python -m http.server" in browser.run("document.querySelector('[role=alert]').textContent")
+    assert browser.run("document.querySelectorAll('.models p').length") == 1 and browser.run(OFF)
 
 
 def test_threads_are_used_where_a_host_permits_them(browser, tiny_site):

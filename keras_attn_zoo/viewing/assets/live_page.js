@@ -36,6 +36,9 @@ function missing() {
   return null;
 }
 
+// What the page is for.
+const PURPOSE = "Choose a model, type a sentence and press Translate: you see its translation, and which words of the sentence each word of it attended to.";
+
 // A sentence to begin with, by language.
 const EXAMPLES = { de: "Ich rufe dich morgen an, wenn ich Zeit habe.", en: "I will call you tomorrow if I have time." };
 
@@ -66,29 +69,26 @@ class BrowserModels {
     this.number = 0;
     // Boxes with the models that each stands for.
     this.boxes = [];
-    const lacks = missing();
+    this.lacks = missing();
     const directions = [...new Set(given.models.map(directionOf))];
-    const groups = directions.map((direction) => this.group(direction, given.models.filter((one) => directionOf(one) === direction), directions.length > 1));
+    const groups = directions.map((direction) => this.group(direction, given.models.filter((one) => directionOf(one) === direction)));
     const isolated = globalThis.crossOriginIsolated;
     this.threads = isolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
     const why = isolated ? "" : ", as the server does not send Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp";
-    this.choice = make("fieldset", { class: "models" }, make("legend", {}, "Models"), ...groups,
-      make("p", { class: "hint" }, `What you type stays in this browser, which translates by itself, on ${this.threads === 1 ? "one thread" : `${this.threads} threads`}${why}. A model is loaded when you choose it.`));
-    if (lacks) {
-      this.choice.prepend(make("p", { class: "lacks", role: "alert" }, lacks));
-      for (const { input } of this.boxes) input.disabled = true;
-    }
+    const [purpose, note] = this.lacks ? [make("p", { class: "fault", role: "alert" }, this.lacks), null] : [make("p", {}, PURPOSE),
+      make("p", { class: "hint" }, `What you type stays in this browser, which translates by itself, on ${this.threads === 1 ? "one thread" : `${this.threads} threads`}${why}. A model is loaded when you choose it.`)];
+    this.choice = make("fieldset", { class: "models", disabled: Boolean(this.lacks) }, make("legend", {}, "Models"), purpose, ...groups, note);
   }
 
   // The models of one direction, and a choice of them all.
-  group(direction, models, named) {
+  group(direction, models) {
     const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
     const parts = models.map((model) => this.box([model], model.name, model.system.name, megabytes(sizeOf(model))));
     if (models.length > 1) {
       const size = models.reduce((sum, model) => sum + sizeOf(model), 0);
       const memory = ((MEMORY.first + MEMORY.byte * size) / 1e9).toFixed(1);
-      parts.unshift(this.box(models, "", `all ${models.length}${named && direction ? `, ${direction}` : ""}`, `${megabytes(size)}, up to ${memory} GB of memory`));
-    } else if (named && direction) parts.unshift(make("span", { class: "hint" }, direction));
+      parts.unshift(this.box(models, "", `all ${models.length}${direction && `, ${direction}`}`, `${megabytes(size)}, up to ${memory} GB of memory`));
+    } else if (direction) parts.unshift(make("span", { class: "hint" }, direction));
     return make("div", { class: "group", role: "group", "aria-label": direction || "Models" }, ...parts);
   }
 

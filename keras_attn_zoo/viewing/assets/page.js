@@ -67,13 +67,13 @@ class Page {
   liveForm(live) {
     const text = make("textarea", { rows: "2", "aria-label": "Sentence", placeholder: "A sentence to translate", required: true, name: "sentence", dir: "auto" });
     const target = make("textarea", { rows: "2", "aria-label": "A translation of your own", placeholder: "A translation of your own, if you like: it is forced and aligned", name: "target", dir: "auto" });
-    const button = make("button", { type: "submit" }, "Translate");
     const message = make("p", { class: "message", role: "status", "aria-live": "polite" });
     const say = (said, fault = false) => {
       message.textContent = said;
       message.classList.toggle("fault", fault);
     };
     this.live = live(say);
+    const button = make("button", { type: "submit", disabled: Boolean(this.live.lacks) }, "Translate");
     // As long as it has not been changed.
     let example = this.live.example;
     text.value = example;
