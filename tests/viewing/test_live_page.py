@@ -299,6 +299,8 @@ def test_a_model_that_cannot_be_loaded_leaves_the_others(browser, tiny_site, tmp
 def test_sentences_stay_when_other_models_are_chosen(browser, tiny_site, tmp_path):
     with_four(tmp_path / "live", tiny_site[0])
     texts = "explorer.store.sentences.map(({text}) => text)"
+    typed = "explorer.areas.map(({value}) => value)"
+    own = "explorer.search.own.hidden"
     titles = "[...document.querySelectorAll('.panel h3')].map(one => one.textContent)"
     with opened(browser, tmp_path / "live"):
         choose(browser, "a")
@@ -318,6 +320,13 @@ def test_sentences_stay_when_other_models_are_chosen(browser, tiny_site, tmp_pat
         # As it was translated.
         browser.run("explorer.showSentence(0)")
         assert browser.run(titles) == ["a"] and browser.run(MESSAGE) == said
+        assert browser.run(typed) == [SENTENCES[0], TRANSLATIONS[1]] and browser.run(own) is False
+        browser.run("explorer.showSentence(1)")
+        assert browser.run(typed) == [SENTENCES[1], ""] and browser.run(own) is True
+        # What is typed since then stays.
+        browser.run("document.querySelector('[name=target]').value = 'badofi'")
+        browser.run("explorer.showSentence(0)")
+        assert browser.run(typed) == [SENTENCES[1], "badofi"]
         check(browser, {"a": tiny_site[1]["rnn"]}, SENTENCES[0], TRANSLATIONS[1])
         # And again, by those that are chosen now.
         translate(browser, SENTENCES[0], TRANSLATIONS[1])

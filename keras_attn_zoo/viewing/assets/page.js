@@ -74,14 +74,15 @@ class Page {
     };
     this.live = live(say);
     const button = make("button", { type: "submit", disabled: Boolean(this.live.lacks) }, "Translate");
-    // As long as it has not been changed.
-    let example = this.live.example;
-    text.value = example;
-    this.live.choice?.addEventListener("change", () => { if (text.value === example) text.value = example = this.live.example; });
+    this.areas = [text, target];
+    this.filled = ["", ""];
+    let { example } = this.live;
+    this.fill(example);
+    this.live.choice?.addEventListener("change", () => { if (text.value === example) this.fill(example = this.live.example); });
     for (const event of ["focus", "click"]) text.addEventListener(event, () => { if (text.value === example) text.select(); }, { once: true });
     const stop = make("button", { type: "button", class: "stop", hidden: true, onclick: () => this.live.stop() }, "Stop");
     const form = make("form", { class: "live" }, this.live.choice, text, target, make("span", { class: "buttons" }, button, stop), message);
-    for (const area of [text, target]) {
+    for (const area of this.areas) {
       area.addEventListener("keydown", (event) => {
         if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); form.requestSubmit(); }
       });
@@ -92,12 +93,17 @@ class Page {
       button.disabled = true;
       stop.hidden = !this.live.stop;
       say("Translating …");
+      const typed = this.areas.map(({ value }) => value);
       const given = target.value.trim() === "" ? null : target.value;
       try {
         let sentence = null;
         for await (const found of this.live.examine(text.value, given)) {
           if (sentence) this.renew(sentence, found);
-          else sentence = this.take(found, given);
+          else {
+            // The list has it now.
+            this.filled = typed;
+            sentence = this.take(found, given);
+          }
         }
         say(this.live.fault, true);
       } catch (error) {
@@ -107,6 +113,12 @@ class Page {
       stop.hidden = true;
     });
     return form;
+  }
+
+  // Put a sentence and its given translation where one types, unless something else was typed there.
+  fill(...texts) {
+    if (this.areas.some(({ value }, i) => value && value !== this.filled[i])) return;
+    this.filled = this.areas.map((area, i) => { area.value = texts[i] ?? ""; return area.value; });
   }
 
   showToolbar() {
@@ -145,6 +157,8 @@ class Page {
     this.search.update();
     this.update();
     this.live?.show(this.sentence.systems);
+    // One that was typed.
+    if (index >= this.store.given) this.fill(this.sentence.text, this.sentence.target);
   }
 
   setView(view) { this.view = view; this.update(); }
