@@ -54,7 +54,7 @@ def models_of(address):
 def main():
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="what `attn-zoo explore --live` wrote, or `live` of `attn-zoo site`")
+    parser.add_argument("folder", type=Path, help="what `attn-zoo explore --live` or `attn-zoo site` wrote")
     parser.add_argument("--sentence", default="Ich habe gestern im Park einen sehr alten Freund getroffen.")
     parser.add_argument("--repeats", type=int, default=3, choices=range(1, 100), metavar="N")
     options = parser.parse_args()
@@ -62,6 +62,7 @@ def main():
         parser.error("this needs Chromium: install it, or name it in CHROMIUM.")
     rows = []
     with site(options.folder) as address:
+        address += "live/" * (options.folder / "live").is_dir()
         for model in models_of(address):
             runs = [run(address, model, options.sentence) for _ in range(options.repeats)]
             rows.append([model, *(f"{statistics.median(one):.2f}" for one in zip(*runs, strict=True))])

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from keras_attn_zoo.support.extras import ALIGNERS, CORPORA, EXTRAS, ONNX, TASKS, TRANSLATE
+from tests.viewing.static_site import site
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -157,6 +158,17 @@ def test_a_mistyped_folder_is_named_where_keras_is_missing(tmp_path):
     assert missing.endswith(f"no folder or published preset {tmp_path / 'nowhere'}: check the path.")
     assert f"{tmp_path / 'empty'} is no model" in empty and "translator.json" in empty
     assert "attn-zoo needs keras-hub" in preset
+
+
+def test_a_site_is_verified_with_the_package_alone():
+    missing = ["keras", *TRANSLATE, "filelock", "jax", "tensorflow", "torch"]
+    # On a terminal, tqdm would draw a bar.
+    code = f"import sys\nsys.modules.update({dict.fromkeys(missing)})\nsys.stderr.isatty = lambda: True\n"
+    code += "from keras_attn_zoo.cli import main\nsys.exit(main(['presets', 'verify-remote', *sys.argv[1:]]))"
+    # A checkout has presets where a site has them.
+    with site(ROOT) as address:
+        done = run(code, "uniform_tatoeba_de_en", "--base-url", address)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "uniform_tatoeba_de_en: as published\n", "")
 
 
 def test_a_missing_backend_is_named_with_the_line_that_installs_it():

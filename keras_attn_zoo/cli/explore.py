@@ -136,10 +136,10 @@ def _checked(options):
     """Check the options; return what the server permits."""
     from keras_attn_zoo.viewing.page_access import Access
 
-    if options.output is None and not options.serve:
-        raise UserError("say where the page goes: --output page.html, or --serve.")
     if options.live and (options.serve or options.output is None):
         raise UserError("--live writes a folder for a web server: give --output FOLDER, and no --serve.")
+    if options.output is None and not options.serve:
+        raise UserError("say where the page goes: --output page.html, or --serve.")
     if not options.serve:
         of_server = {"host": "127.0.0.1", "port": 8000, "allow_host": [], "base_path": "/", "allow_frame": []}
         refuse(options, "there is no --serve", **of_server)

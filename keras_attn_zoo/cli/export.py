@@ -47,7 +47,9 @@ def run(options: argparse.Namespace) -> None:
     if options.to == "onnx":
         # Before a model is loaded.
         check_onnx_export(options.folder)
-        export_to_onnx(load_translator(options.model), options.folder, options.precision or "float32")
+        translator = load_translator(options.model)
+        _LOG.info("exporting %s, which takes a minute or two", options.model)
+        export_to_onnx(translator, options.folder, options.precision or "float32")
     else:
         export = export_to_transformers if options.to == "transformers" else export_to_saved_model
         export(load_translator(options.model), options.folder)

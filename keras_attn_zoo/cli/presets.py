@@ -198,8 +198,8 @@ def _verify_remote(options: argparse.Namespace) -> None:
         if not faults:
             print(f"{name}: as published", flush=True)
         wrong += len(faults)
-    rest = None if options.names else verify_site(options.base_url)
-    if rest is not None:
+    if not options.names:
+        rest = verify_site(options.base_url)
         for path, fault in rest.items():
             print(f"{printable(path)}: {fault}", flush=True)
         if not rest:
@@ -216,6 +216,7 @@ _VERIFY_REMOTE = Command(
     _add_verify_remote,
     _verify_remote,
     list_argument="names",
+    needs_keras=lambda options: False,
 )
 _PUBLISH = Command(
     "publish",

@@ -146,7 +146,7 @@ class ONNXTranslator:
         order = sorted(range(len(text)), key=lambda i: -len(text[i]))
         batches = [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
         # onnxruntime shares the steps of a small model between threads with little gain.
-        parallel = min(self._threads, len(batches))
+        parallel = max(1, min(self._threads, len(batches)))
         threads = 1 if parallel > 1 else self._threads
         start = self.description["target"]["start"]
 

@@ -59,16 +59,13 @@ def verify_preset(name: str, base_url: str | None = None) -> dict[str, str]:
         return remote_faults(files, lambda file: address_of(name, file, base_url), progress)
 
 
-def verify_site(base_url: str | None = None) -> dict[str, str] | None:
+def verify_site(base_url: str | None = None) -> dict[str, str]:
     """Return what is wrong with the files of a whole site on a server, by path, as its `site.json` has them.
 
     Published presets are left out, which `verify_preset` compares with what this version knows of them.
 
     Args:
         base_url: of a site other than the public one.
-
-    Returns:
-        None of a server without `site.json`, which has presets alone.
 
     Raises:
         DownloadError: the network or the server fails; `site.json` is damaged.
@@ -81,7 +78,7 @@ def verify_site(base_url: str | None = None) -> dict[str, str] | None:
     address = f"{base_of(base_url)}/{MANIFEST}"
     data = fetch_small(address, _LARGEST_MANIFEST)
     if data is None:
-        return None
+        return {MANIFEST: "missing: without it, presets alone can be verified, by their names"}
     found = parse_json(data, address)
     files = found.get("files") if isinstance(found, dict) else None
     if not isinstance(files, dict) or not all(map(_is_record, files.values())):

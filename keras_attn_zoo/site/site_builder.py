@@ -23,6 +23,9 @@ from keras_attn_zoo.translators.translator import Translator
 DOCS, CITATION = CHECKOUT.parent / "docs", CHECKOUT.parent / "CITATION.cff"
 # Bytes at most: of all that a host holds, of what the first view loads, and of what a preset costs who chooses it.
 MOST, MOST_OF_FIRST_VIEW, MOST_OF_MODEL = 90_000_000, 400_000, 6_000_000
+# With it, GitHub makes no pages of Markdown, and keeps folders that begin with an underscore. It is in no
+# manifest: other hosts may serve no file that begins with a dot.
+_NO_JEKYLL = ".nojekyll"
 # Faults that a message lists.
 _LISTED = 5
 _REASON = re.compile(r"^.*(WARNING: |ERROR: |\w(Error|Exception): ).*$", re.MULTILINE)
@@ -42,11 +45,11 @@ def check_site_folder(folder: PathLike) -> None:
     if kind not in (None, "folder"):
         raise UserError(f"{shown(folder)} is a {kind}: give a folder for the site.")
     found = _files(Path(folder))
-    if not found:
-        return
     if MANIFEST not in found:
+        if kind is None or not any(Path(folder).iterdir()):
+            return
         raise UserError(f"{shown(folder)} is not empty and holds no earlier site: give another folder, or empty it.")
-    added = sorted(found.keys() - read_json(Path(folder) / MANIFEST)["files"].keys() - {MANIFEST})
+    added = sorted(found.keys() - read_json(Path(folder) / MANIFEST)["files"].keys() - {MANIFEST, _NO_JEKYLL})
     if added:
         raise UserError(
             f"{shown(Path(folder) / added[0])} is not of the earlier site, which is replaced as a whole: move it away."
@@ -69,17 +72,15 @@ def build_site(folder: PathLike) -> dict[str, int]:
         check_onnx_export(new / "live")
         write_presets(new / "presets")
         write_pages(new, CITATION)
-        _LOG.info("making presets translate in a browser, which takes some minutes")
         write_live_folder(live_models(), new / "live")
         _LOG.info("building the guide and the reference of the API, which takes some minutes")
         write_guide(new / "guide")
-        # A host that would make pages of Markdown, and leave out folders that begin with an underscore, does neither.
-        write_text(new / ".nojekyll", "")
         files = _files(new)
         parts = _sizes(files)
         _check_site(new, files, parts)
         sums = {path: {"size": size, "sha256": sha256(new / path)} for path, size in files.items()}
         write_json(new / MANIFEST, {"version": keras_attn_zoo.__version__, "files": sums})
+        write_text(new / _NO_JEKYLL, "")
     return parts
 
 
@@ -110,6 +111,8 @@ def write_guide(folder: Path) -> None:
         command += ["-d", f"{aside}/doctrees", "-D", "html_copy_source=0", str(DOCS), str(folder)]
         built = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         warnings = said.read_text(encoding="utf-8", errors="replace") if said.exists() else ""
+    # Of use to Sphinx alone; not every host serves what begins with a dot.
+    (folder / ".buildinfo").unlink(missing_ok=True)
     if built.returncode:
         # Without a warning, it ended in an exception.
         found = _REASON.search(warnings) or _REASON.search(built.stderr)
@@ -141,10 +144,9 @@ def _check_site(folder, files, parts):
 
 
 def _files(folder):
-    """The sizes of the files in a folder by their paths."""
-    return {
-        path.relative_to(folder).as_posix(): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()
-    }
+    """The sizes of the files in a folder, and of links, by their paths."""
+    found = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return {path.relative_to(folder).as_posix(): path.lstat().st_size for path in found}
 
 
 def _sizes(files):

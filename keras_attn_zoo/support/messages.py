@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from keras_attn_zoo.support.escapes import printable
+from keras_attn_zoo.support.extras import is_installed
 
 PACKAGE = logging.getLogger("keras_attn_zoo")
 # The bars currently drawn.
@@ -64,7 +65,7 @@ def shown(level: int = logging.INFO) -> Iterator[None]:
 def progress_bar(
     what: str, total: int | None = None, unit: str = "sentence", done: int = 0
 ) -> Iterator[Callable[..., None] | None]:
-    """Show a progress bar with the time remaining, if messages are shown and standard error is a terminal.
+    """Show a progress bar with the time remaining, if messages are shown, on a terminal, and tqdm is installed.
 
     Args:
         what: what is being done, shown before the bar.
@@ -79,7 +80,7 @@ def progress_bar(
         >>> with progress_bar("translating", 500) as progress:
         ...     translator.translate(sentences, progress=progress)  # doctest: +SKIP
     """
-    if not (PACKAGE.isEnabledFor(logging.INFO) and sys.stderr.isatty()):
+    if not (PACKAGE.isEnabledFor(logging.INFO) and sys.stderr.isatty() and is_installed("tqdm")):
         yield None
         return
     from tqdm import tqdm

@@ -124,6 +124,7 @@ def stored_in_int8(translator: Translator, preset: PathLike, aside: Path) -> Liv
 
 def _write_model(name, model, folder, place):
     """Write the files of a model; return what the page has to know of it."""
+    _LOG.info("making %s translate in a browser, which takes a minute or two", shown(name))
     own = folder / place
     with tempfile.TemporaryDirectory() as temporary:
         export_to_onnx(model.translator, Path(temporary) / "exported")

@@ -119,8 +119,8 @@ def check_onnx_export(folder: PathLike) -> None:
     """
     if keras.config.backend() != "torch":
         raise UserError(
-            "ONNX is written by PyTorch alone: pip install 'keras-attn-zoo[onnx,torch]', and run the export with "
-            "--backend torch."
+            "ONNX is written by PyTorch alone: pip install 'keras-attn-zoo[translate,onnx,torch]', and run the "
+            "export with --backend torch."
         )
     import torch
 
@@ -182,6 +182,10 @@ def _description(translator, programs):
             "inputs": [
                 {"name": "encoder_token_ids", "shape": ["batch", "source"], "dtype": "int32"},
                 {"name": "encoder_padding_mask", "shape": ["batch", "source"], "dtype": "bool"},
+            ],
+            "outputs": [
+                {"name": leaf.name, "shape": leaf.before_the_first(), "dtype": leaf.dtype}
+                for leaf in (*programs.memory, *programs.state)
             ],
         },
         "step": {

@@ -138,7 +138,7 @@ def check_axes(folder):
     import onnx
 
     said = json.loads((folder / "translator.json").read_text(encoding="utf-8"))
-    told = {"encoder": said["encoder"]["inputs"]}
+    told = {"encoder": [*said["encoder"]["inputs"], *said["encoder"]["outputs"]]}
     told["step"] = [*said["step"]["inputs"], *said["memory"], *said["state"], *said["step"]["outputs"]]
     for part, values in told.items():
         graph = onnx.load(folder / said[part]["file"]).graph
@@ -320,6 +320,7 @@ def test_a_program_that_is_no_onnx_is_one_line(tmp_path):
 @only_torch
 def test_bad_arguments_are_one_line():
     served = ONNXTranslator(exported(BY_DAY)[1])
+    assert served.translate([]) == []
     for options, message in (
         ({"n_best": 4}, "more beams"),
         ({"beams": 0}, "beams must be an integer from 1"),

@@ -44,11 +44,14 @@ def test_a_site_is_built_of_published_presets_alone(server, saved, tmp_path):
 
 def test_a_whole_site_is_verified_without_storing_it(site, server, tmp_path, monkeypatch, capsys):
     before = files_of(tmp_path)
-    for line in ([], [NAME]):
-        assert main(["presets", "verify-remote", *line]) == 0
-        assert capsys.readouterr().out == f"{NAME}: as published\n"
-    assert files_of(tmp_path) == before
+    assert main(["presets", "verify-remote", NAME]) == 0
+    assert capsys.readouterr().out == f"{NAME}: as published\n"
     # A whole site would have `site.json`.
+    assert main(["presets", "verify-remote"]) == 2
+    output, error = capsys.readouterr()
+    assert output.startswith(f"{NAME}: as published\nsite.json: missing: ")
+    assert error == f"attn-zoo: error: 1 file not as published at {server.address}: see above.\n"
+    assert files_of(tmp_path) == before
     assert {path for path, _, _ in server.requests} == {
         "/site.json",
         *(f"/presets/{NAME}/{file}" for file in files_of(site / "presets" / NAME)),
@@ -82,7 +85,7 @@ def test_every_file_that_is_not_as_published_is_a_line(site, capsys, change, fau
         path.unlink()
         if (changed := change(data)) is not None:
             path.write_bytes(changed)
-    assert main(["presets", "verify-remote"]) == 2
+    assert main(["presets", "verify-remote", NAME]) == 2
     output, error = capsys.readouterr()
     assert len(output.splitlines()) == len(files)
     for line in expected:
@@ -93,7 +96,7 @@ def test_every_file_that_is_not_as_published_is_a_line(site, capsys, change, fau
 @pytest.mark.parametrize("fault", ["cut", "stall", 500, 429, "redirect", "no ranges"])
 def test_a_bad_connection_is_no_fault_of_a_file(site, server, capsys, fault):
     server.faults = [fault]
-    assert main(["presets", "verify-remote"]) == 0
+    assert main(["presets", "verify-remote", NAME]) == 0
     assert capsys.readouterr().out == f"{NAME}: as published\n" and not server.faults
 
 
@@ -105,7 +108,7 @@ def test_a_network_that_fails_is_one_line(site, server, capsys, fault, message):
     if fault == "shut":
         server.shutdown()
         server.server_close()
-    assert main(["presets", "verify-remote"]) == 2
+    assert main(["presets", "verify-remote", NAME]) == 2
     output, error = capsys.readouterr()
     assert not output and error.count("\n") == 1
     assert error.startswith(f"attn-zoo: error: cannot download {server.address}/presets/{NAME}/") and message in error

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -29,8 +30,10 @@ def test_a_site_has_all_parts_and_no_fault(built):
     assert manifest == {
         name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         for name, data in files_of(built).items()
-        if name != "site.json"
+        if name not in ("site.json", ".nojekyll")
     }
+    # Hosts that serve no such file are as good.
+    assert not [name for name in manifest if "/." in f"/{name}"]
 
 
 def test_the_built_site_is_verified_on_its_server(built, address, tmp_path, capsys):
@@ -109,11 +112,14 @@ def test_an_earlier_site_is_replaced_and_nothing_else(small, built, tmp_path, mo
     with pytest.raises(UserError, match="is a file: give a folder for the site"):
         build_site(folder)
     folder.unlink()
-    folder.mkdir()
-    (folder / "mine.txt").write_text("mine")
-    with pytest.raises(UserError, match="is not empty and holds no earlier site"):
-        build_site(folder)
-    shutil.rmtree(folder)
+    elsewhere = tmp_path / "elsewhere"
+    for mine in (lambda path: path.write_text("mine"), os.mkdir, lambda path: path.symlink_to(elsewhere)):
+        folder.mkdir()
+        mine(folder / "mine")
+        with pytest.raises(UserError, match="is not empty and holds no earlier site"):
+            build_site(folder)
+        (folder / "mine").rename(tmp_path / f"mine {len(list(tmp_path.iterdir()))}")
+        folder.rmdir()
     shutil.copytree(built, folder)
     (folder / "CNAME").write_text("mine")
     with pytest.raises(UserError, match="CNAME is not of the earlier site, which is replaced as a whole: move it away"):

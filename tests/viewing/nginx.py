@@ -1,6 +1,7 @@
-"""nginx on loopback, in front of servers of the page."""
+"""nginx on loopback, in front of servers of the page, or of a folder."""
 
 import contextlib
+import re
 import shutil
 import socket
 import subprocess
@@ -11,7 +12,8 @@ from pathlib import Path
 PLACES = ("/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/local/bin/nginx", "/opt/homebrew/bin/nginx")
 CONFIG = """
 daemon off;
-worker_processes 1;
+# As whoever runs it, and no other user.
+master_process off;
 pid {folder}/pid;
 error_log {folder}/error.log;
 events {{}}
@@ -34,6 +36,13 @@ http {{
 def executable():
     """Where nginx is, or None; Debian keeps it from the path of users."""
     return shutil.which("nginx") or next((place for place in PLACES if Path(place).exists()), None)
+
+
+def locations_of(folder):
+    """What serves a folder, with the types that nginx comes with, and everything compressed."""
+    built = subprocess.run([executable(), "-V"], capture_output=True, text=True, check=True).stderr
+    types = Path(re.search(r"--conf-path=(\S+)", built)[1]).with_name("mime.types")
+    return f"include {types}; gzip on; gzip_types *; gzip_min_length 1; location / {{ root {folder}; }}"
 
 
 @contextlib.contextmanager

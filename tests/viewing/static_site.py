@@ -8,6 +8,12 @@ import threading
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
     headers_of_all: dict[str, str] = {}
+    asked: list[str]
+
+    def parse_request(self):
+        understood = super().parse_request()
+        self.asked.append(self.requestline)
+        return understood
 
     def end_headers(self):
         for name, value in self.headers_of_all.items():
@@ -19,10 +25,11 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def site(folder, **headers):
-    """Serve a folder; yield its address."""
+def site(folder, asked=None, **headers):
+    """Serve a folder; yield its address. The first line of every request is appended to a list that is given."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    handler = type("Handler", (_Handler,), {"headers_of_all": {"Cache-Control": "no-cache", **named}})
+    known = {"headers_of_all": {"Cache-Control": "no-cache", **named}, "asked": [] if asked is None else asked}
+    handler = type("Handler", (_Handler,), known)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(folder)))
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()

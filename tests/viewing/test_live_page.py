@@ -25,6 +25,7 @@ from keras_attn_zoo.viewing.page import Page
 from tests import tiny
 from tests.everyday_sentences import GERMAN, for_preset
 from tests.translators import marian_checkpoint
+from tests.viewing import nginx
 from tests.viewing.live_records import MESSAGE, check, choose, translate
 from tests.viewing.static_site import site
 from tests.weights import fill_weights
@@ -49,6 +50,7 @@ TRANSLATIONS = [None, *tiny.sentences("target")[:9], None, "badofi 日本 nu."]
 SAYS = "fetch('http://127.0.0.2:9/').then(() => 'sent', () => 'refused')"
 COLOUR = "getComputedStyle(document.querySelector('.message')).color"
 OFF = "[...document.querySelectorAll('.models input, .live [type=submit]')].every(one => one.matches(':disabled'))"
+ISOLATING = {"Cross_Origin_Opener_Policy": "same-origin", "Cross_Origin_Embedder_Policy": "require-corp"}
 LABEL = "document.querySelector('.models label')"
 
 
@@ -168,14 +170,17 @@ def test_it_finds_what_python_finds(page, tiny_site):
 def test_little_is_loaded_before_a_model_is_chosen_and_nothing_from_elsewhere(browser, tiny_site):
     loaded = "performance.getEntriesByType('resource').map(one => one.name)"
     assert (tiny_site[0] / "index.html").stat().st_size < 400_000
-    with opened(browser, tiny_site[0]) as address:
+    with site(tiny_site[0], asked := []) as address:
+        browser.open(address)
         assert browser.run(loaded) == []
         assert browser.run("document.title") == "Attention"
         said = browser.run("document.querySelector('.models').textContent")
         assert "stays in this browser" in said
         assert "on one thread, as the server does not send Cross-Origin-Opener-Policy: same-origin and" in said
-        choose(browser, "rnn")
-        translate(browser, SENTENCES[0])
+        assert choose(browser, "rnn") == "Ready: rnn."
+        until_ready = [*asked]
+        assert "GET /live.js HTTP/1.1" in until_ready
+        assert translate(browser, SENTENCES[0]) == ""
         assert all(one.startswith((address, "blob:")) for one in browser.run(loaded))
         assert browser.complaints == []
         assert browser.run(SAYS) == "refused"
@@ -186,6 +191,29 @@ def test_little_is_loaded_before_a_model_is_chosen_and_nothing_from_elsewhere(br
         )
         assert browser.run(in_worker) == "refused"
         assert any("Content Security Policy" in one for one in browser.complaints)
+        # Nor does the page's own server hear of a sentence, from page or worker.
+        assert asked == until_ready
+
+
+@pytest.mark.skipif(nginx.executable() is None, reason="there is no nginx: apt-get install nginx-light")
+def test_nginx_serves_it_compressed(browser, tiny_site):
+    with nginx.proxying(nginx.locations_of(tiny_site[0])) as port:
+        browser.open(f"http://127.0.0.1:{port}/")
+        assert choose(browser, "rnn") == "Ready: rnn."
+        assert translate(browser, SENTENCES[5]) == ""
+        check(browser, tiny_site[1], SENTENCES[5])
+        assert browser.run("fetch('live.js').then(one => one.headers.get('content-encoding'))") == "gzip"
+        assert browser.complaints == []
+
+
+def test_libraries_lie_beside_their_licences(tiny_site):
+    texts = {path.name: path.read_text("utf-8") for path in (tiny_site[0] / "libraries").glob("*.txt")}
+    expected = {
+        "onnxruntime.LICENSE.txt": "MIT License\n\nCopyright (c) Microsoft Corporation",
+        "onnxruntime.NOTICES.txt": "THIRD PARTY SOFTWARE NOTICES",
+        "sentencepiece.LICENSE.txt": "Apache License\n",
+    }
+    assert texts.keys() == expected.keys() and all(expected[name] in text for name, text in texts.items())
 
 
 def damaged(folder, site_folder, name, change):
@@ -379,6 +407,23 @@ def test_what_a_browser_lacks_is_said(browser, tiny_site, script, lack):
         assert browser.run(OFF)
 
 
+@pytest.mark.parametrize(
+    "script, why",
+    [
+        ("delete globalThis.crossOriginIsolated", "this browser has no memory that threads share"),
+        ("delete globalThis.SharedArrayBuffer", "this browser has no memory that threads share"),
+        (
+            "for (const name of ['isSecureContext', 'crossOriginIsolated']) "
+            "Object.defineProperty(globalThis, name, {value: false})",
+            "the page comes neither over https nor from this machine",
+        ),
+    ],
+)
+def test_why_there_is_one_thread_is_said(browser, tiny_site, script, why):
+    with begun_by(browser, script), opened(browser, tiny_site[0], ISOLATING):
+        assert f"on one thread, as {why}. " in browser.run("document.querySelector('.models').textContent")
+
+
 def test_a_page_from_disk_says_that_it_needs_a_server(browser, tiny_site):
     browser.open(tiny_site[0] / "index.html")
     assert "python -m http.server" in browser.run("document.querySelector('[role=alert]').textContent")
@@ -386,9 +431,8 @@ def test_a_page_from_disk_says_that_it_needs_a_server(browser, tiny_site):
 
 
 def test_threads_are_used_where_a_host_permits_them(browser, tiny_site):
-    headers = {"Cross_Origin_Opener_Policy": "same-origin", "Cross_Origin_Embedder_Policy": "require-corp"}
     cores = "Object.defineProperty(Navigator.prototype, 'hardwareConcurrency', {get: () => 3})"
-    with begun_by(browser, cores), opened(browser, tiny_site[0], headers):
+    with begun_by(browser, cores), opened(browser, tiny_site[0], ISOLATING):
         assert "on 3 threads. " in browser.run("document.querySelector('.models').textContent")
         before = workers(browser)
         assert choose(browser, "rnn") == "Ready: rnn."
@@ -446,7 +490,7 @@ def test_a_command_that_could_not_be_carried_out_writes_nothing(tmp_path, capsys
     model, there = str(tmp_path / "model"), tmp_path / "there"
     there.mkdir()
     for arguments, message in (
-        ([model, "--live"], "say where the page goes"),
+        ([model, "--live"], "--live writes a folder for a web server"),
         ([model, "--live", "--serve", "--output", "x"], "--live writes a folder for a web server"),
         ([model, "ka lo", "--live", "--output", "x"], "--live writes a page that takes sentences later"),
         ([model, "--live", "--text", "a", "--output", "x"], "--live takes sentences later"),
@@ -461,6 +505,11 @@ def test_a_command_that_could_not_be_carried_out_writes_nothing(tmp_path, capsys
     monkeypatch.setenv(browser_libraries.VARIABLE, str(there))
     assert main(["explore", model, "--live", "--output", str(tmp_path / "x")]) == 2
     assert "ATTN_ZOO_NPM names " in capsys.readouterr().err
+    # Of another version, or altered.
+    for package in browser_libraries._PACKAGES:
+        (there / package).write_bytes(b"?")
+    assert main(["explore", model, "--live", "--output", str(tmp_path / "x")]) == 2
+    assert "onnxruntime-web-1.30.0.tgz is damaged or was changed: its SHA-256 is" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "there"]
 
 

@@ -39,6 +39,14 @@ function missing() {
 // What the page is for.
 const PURPOSE = "Choose a model, type a sentence and press Translate: you see its translation, and which words of the sentence each word of it attended to.";
 
+// Why this page has one thread, or null.
+function alone() {
+  const isolated = globalThis.crossOriginIsolated;
+  if (isolated === undefined || (isolated && typeof SharedArrayBuffer === "undefined")) return "this browser has no memory that threads share";
+  if (!isSecureContext) return "the page comes neither over https nor from this machine";
+  return isolated ? null : "the server does not send Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp";
+}
+
 // A sentence to begin with, by language.
 const EXAMPLES = { de: "Ich rufe dich morgen an, wenn ich Zeit habe.", en: "I will call you tomorrow if I have time." };
 
@@ -72,11 +80,10 @@ class BrowserModels {
     this.lacks = missing();
     const directions = [...new Set(given.models.map(directionOf))];
     const groups = directions.map((direction) => this.group(direction, given.models.filter((one) => directionOf(one) === direction)));
-    const isolated = globalThis.crossOriginIsolated;
-    this.threads = isolated ? Math.min(4, navigator.hardwareConcurrency) : 1;
-    const why = isolated ? "" : ", as the server does not send Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp";
+    const why = alone();
+    this.threads = why ? 1 : Math.min(4, navigator.hardwareConcurrency);
     const [purpose, note] = this.lacks ? [make("p", { class: "fault", role: "alert" }, this.lacks), null] : [make("p", {}, PURPOSE),
-      make("p", { class: "hint" }, `What you type stays in this browser, which translates by itself, on ${this.threads === 1 ? "one thread" : `${this.threads} threads`}${why}. A model is loaded when you choose it.`)];
+      make("p", { class: "hint" }, `What you type stays in this browser, which translates by itself, on ${this.threads === 1 ? "one thread" : `${this.threads} threads`}${why ? `, as ${why}` : ""}. A model is loaded when you choose it.`)];
     this.choice = make("fieldset", { class: "models", disabled: Boolean(this.lacks) }, make("legend", {}, "Models"), purpose, ...groups, note);
   }
 
