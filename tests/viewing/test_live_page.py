@@ -51,6 +51,7 @@ SAYS = "fetch('http://127.0.0.2:9/').then(() => 'sent', () => 'refused')"
 COLOUR = "getComputedStyle(document.querySelector('.message')).color"
 OFF = "[...document.querySelectorAll('.models input, .live [type=submit]')].every(one => one.matches(':disabled'))"
 ISOLATING = {"Cross_Origin_Opener_Policy": "same-origin", "Cross_Origin_Embedder_Policy": "require-corp"}
+REASON = "document.querySelector('.models .hint [title]').title"
 LABEL = "document.querySelector('.models label')"
 
 
@@ -176,7 +177,8 @@ def test_little_is_loaded_before_a_model_is_chosen_and_nothing_from_elsewhere(br
         assert browser.run("document.title") == "Attention"
         said = browser.run("document.querySelector('.models').textContent")
         assert "stays in this browser" in said
-        assert "on one thread, as the server does not send Cross-Origin-Opener-Policy: same-origin and" in said
+        assert "on one thread. " in said and "Cross-Origin" not in said
+        assert browser.run(REASON).startswith("the server does not send Cross-Origin-Opener-Policy: same-origin and")
         assert choose(browser, "rnn") == "Ready: rnn."
         until_ready = [*asked]
         assert "GET /live.js HTTP/1.1" in until_ready
@@ -421,7 +423,7 @@ def test_what_a_browser_lacks_is_said(browser, tiny_site, script, lack):
 )
 def test_why_there_is_one_thread_is_said(browser, tiny_site, script, why):
     with begun_by(browser, script), opened(browser, tiny_site[0], ISOLATING):
-        assert f"on one thread, as {why}. " in browser.run("document.querySelector('.models').textContent")
+        assert browser.run(REASON) == why
 
 
 def test_a_page_from_disk_says_that_it_needs_a_server(browser, tiny_site):
@@ -434,6 +436,7 @@ def test_threads_are_used_where_a_host_permits_them(browser, tiny_site):
     cores = "Object.defineProperty(Navigator.prototype, 'hardwareConcurrency', {get: () => 3})"
     with begun_by(browser, cores), opened(browser, tiny_site[0], ISOLATING):
         assert "on 3 threads. " in browser.run("document.querySelector('.models').textContent")
+        assert browser.run("document.querySelector('.models .hint [title]')") is None
         before = workers(browser)
         assert choose(browser, "rnn") == "Ready: rnn."
         translate(browser, SENTENCES[1])

@@ -82,8 +82,10 @@ class BrowserModels {
     const groups = directions.map((direction) => this.group(direction, given.models.filter((one) => directionOf(one) === direction)));
     const why = alone();
     this.threads = why ? 1 : Math.min(4, navigator.hardwareConcurrency);
+    // The reason is for whoever puts the page on a server.
+    const threads = make("span", { title: why }, this.threads === 1 ? "one thread" : `${this.threads} threads`);
     const [purpose, note] = this.lacks ? [make("p", { class: "fault", role: "alert" }, this.lacks), null] : [make("p", {}, PURPOSE),
-      make("p", { class: "hint" }, `What you type stays in this browser, which translates by itself, on ${this.threads === 1 ? "one thread" : `${this.threads} threads`}${why ? `, as ${why}` : ""}. A model is loaded when you choose it.`)];
+      make("p", { class: "hint" }, "What you type stays in this browser, which translates by itself, on ", threads, `. A model is loaded when you choose it; the last ${KEPT} sentences are kept.`)];
     this.choice = make("fieldset", { class: "models", disabled: Boolean(this.lacks) }, make("legend", {}, "Models"), purpose, ...groups, note);
   }
 
