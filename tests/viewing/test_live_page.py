@@ -48,7 +48,10 @@ SENTENCES = [*[*dict.fromkeys(tiny.sentences("source"))][:18], "kalo 日本 mi, 
 TRANSLATIONS = [None, *tiny.sentences("target")[:9], None, "badofi 日本 nu."]
 # In a page, as a page of another site would be.
 SAYS = "fetch('http://127.0.0.2:9/').then(() => 'sent', () => 'refused')"
+COLOUR = "getComputedStyle(document.querySelector('.message')).color"
+OFF = "[...document.querySelectorAll('.models input, .live [type=submit]')].every(one => one.matches(':disabled'))"
 ISOLATING = {"Cross_Origin_Opener_Policy": "same-origin", "Cross_Origin_Embedder_Policy": "require-corp"}
+REASON = "document.querySelector('.models .hint [title]').title"
 LABEL = "document.querySelector('.models label')"
 
 
@@ -174,7 +177,8 @@ def test_little_is_loaded_before_a_model_is_chosen_and_nothing_from_elsewhere(br
         assert browser.run("document.title") == "Attention"
         said = browser.run("document.querySelector('.models').textContent")
         assert "stays in this browser" in said
-        assert "on one thread, as the server does not send Cross-Origin-Opener-Policy: same-origin and" in said
+        assert "on one thread. " in said and "Cross-Origin" not in said
+        assert browser.run(REASON).startswith("the server does not send Cross-Origin-Opener-Policy: same-origin and")
         assert choose(browser, "rnn") == "Ready: rnn."
         until_ready = [*asked]
         assert "GET /live.js HTTP/1.1" in until_ready
@@ -238,9 +242,12 @@ def damaged(folder, site_folder, name, change):
 def test_a_file_that_is_cut_altered_or_missing_is_named(browser, tiny_site, tmp_path, name, change, message):
     folder = damaged(tmp_path / "live", tiny_site[0], name, change)
     with opened(browser, folder):
-        assert message in choose(browser, "rnn")
+        said = choose(browser, "rnn")
+        assert message in said and browser.run(COLOUR) == "rgb(179, 38, 30)"
         assert browser.run("document.querySelector('.models input').checked") is False
-        assert translate(browser, "kalo") == "Choose a model first."
+        # The cause stays.
+        assert translate(browser, "kalo") == f"{said} Choose a model first."
+        assert browser.run(COLOUR) == "rgb(179, 38, 30)"
 
 
 def with_four(folder, site_folder, change=lambda live: None):
@@ -319,6 +326,47 @@ def test_a_model_that_cannot_be_loaded_leaves_the_others(browser, tiny_site, tmp
         assert browser.run(CAPTIONS) == [captions[0], captions[0], captions[2]]
 
 
+def test_sentences_stay_when_other_models_are_chosen(browser, tiny_site, tmp_path):
+    with_four(tmp_path / "live", tiny_site[0])
+    texts = "explorer.store.sentences.map(({text}) => text)"
+    typed = "explorer.areas.map(({value}) => value)"
+    own = "explorer.search.own.hidden"
+    titles = "[...document.querySelectorAll('.panel h3')].map(one => one.textContent)"
+    with opened(browser, tmp_path / "live"):
+        choose(browser, "a")
+        translate(browser, SENTENCES[0], TRANSLATIONS[1])
+        translate(browser, SENTENCES[1])
+        said = "Ready: a, b. What is shown is by a: press Translate to renew it."
+        assert choose(browser, "b") == said
+        # None can be left while it translates.
+        browser.run(
+            "(() => { globalThis.seen = []; const post = Worker.prototype.postMessage; "
+            "Worker.prototype.postMessage = function (message) { post.call(this, message); "
+            f"document.querySelector('.models input[value=b]').click(); seen.push({MESSAGE}); }}; }})()"
+        )
+        translate(browser, SENTENCES[2])
+        assert browser.run("seen") == ["Translating: a, 1 of 2 …", "Translating: b, 2 of 2 …"]
+        assert browser.run(texts) == SENTENCES[:3] and browser.run(titles) == ["a", "b"]
+        # As it was translated.
+        browser.run("explorer.showSentence(0)")
+        assert browser.run(titles) == ["a"] and browser.run(MESSAGE) == said
+        assert browser.run(typed) == [SENTENCES[0], TRANSLATIONS[1]] and browser.run(own) is False
+        browser.run("explorer.showSentence(1)")
+        assert browser.run(typed) == [SENTENCES[1], ""] and browser.run(own) is True
+        # What is typed since then stays.
+        browser.run("document.querySelector('[name=target]').value = 'badofi'")
+        browser.run("explorer.showSentence(0)")
+        assert browser.run(typed) == [SENTENCES[1], "badofi"]
+        check(browser, {"a": tiny_site[1]["rnn"]}, SENTENCES[0], TRANSLATIONS[1])
+        # And again, by those that are chosen now.
+        translate(browser, SENTENCES[0], TRANSLATIONS[1])
+        assert browser.run(texts) == SENTENCES[:3] and browser.run(titles) == ["a", "b"]
+        check(browser, dict.fromkeys("ab", tiny_site[1]["rnn"]), SENTENCES[0], TRANSLATIONS[1])
+        translate(browser, SENTENCES[0])
+        assert browser.run(texts) == [*SENTENCES[:3], SENTENCES[0]]
+        assert browser.complaints == []
+
+
 def test_without_a_network_it_says_so(browser, tiny_site):
     with opened(browser, tiny_site[0]):
         pass
@@ -342,7 +390,7 @@ def test_it_keeps_the_last_sentences(page):
         translate(page, sentence)
     page.run(
         "for (let i = 0; i < 30; i++) explorer.take({data: {systems: explorer.store.systems, sentences: "
-        "[{...explorer.sentence, text: `text ${i}`}]}, weights: explorer.sentence.weights}, false)"
+        "[{...explorer.sentence, text: `text ${i}`}]}, weights: explorer.sentence.weights}, null)"
     )
     assert page.run(sentences) == [f"text {i}" for i in range(10, 30)]
     assert page.run("document.querySelector('.source').textContent") == "text 29"
@@ -358,7 +406,7 @@ def test_it_keeps_the_last_sentences(page):
 def test_what_a_browser_lacks_is_said(browser, tiny_site, script, lack):
     with begun_by(browser, script), opened(browser, tiny_site[0]):
         assert browser.run("document.querySelector('[role=alert]').textContent").startswith(lack)
-        assert browser.run("[...document.querySelectorAll('.models input')].every(one => one.disabled)")
+        assert browser.run(OFF)
 
 
 @pytest.mark.parametrize(
@@ -375,18 +423,20 @@ def test_what_a_browser_lacks_is_said(browser, tiny_site, script, lack):
 )
 def test_why_there_is_one_thread_is_said(browser, tiny_site, script, why):
     with begun_by(browser, script), opened(browser, tiny_site[0], ISOLATING):
-        assert f"on one thread, as {why}. " in browser.run("document.querySelector('.models').textContent")
+        assert browser.run(REASON) == why
 
 
 def test_a_page_from_disk_says_that_it_needs_a_server(browser, tiny_site):
     browser.open(tiny_site[0] / "index.html")
     assert "python -m http.server" in browser.run("document.querySelector('[role=alert]').textContent")
+    assert browser.run("document.querySelectorAll('.models p').length") == 1 and browser.run(OFF)
 
 
 def test_threads_are_used_where_a_host_permits_them(browser, tiny_site):
     cores = "Object.defineProperty(Navigator.prototype, 'hardwareConcurrency', {get: () => 3})"
     with begun_by(browser, cores), opened(browser, tiny_site[0], ISOLATING):
         assert "on 3 threads. " in browser.run("document.querySelector('.models').textContent")
+        assert browser.run("document.querySelector('.models .hint [title]')") is None
         before = workers(browser)
         assert choose(browser, "rnn") == "Ready: rnn."
         translate(browser, SENTENCES[1])
@@ -405,6 +455,7 @@ def test_it_stops_in_the_middle_and_goes_on(page, tiny_site):
         "explorer.live.stop(); } }; })()"
     )
     assert translate(page, SENTENCES[0]) == "Stopped."
+    assert page.run(COLOUR) == "rgb(91, 97, 112)"
     assert page.run("explorer.store.sentences.length") == 0
     assert translate(page, SENTENCES[2]) == ""
     check(page, tiny_site[1], SENTENCES[2])
@@ -412,7 +463,9 @@ def test_it_stops_in_the_middle_and_goes_on(page, tiny_site):
 
 def test_what_cannot_be_translated_is_said(page):
     assert translate(page, "kalo") == "Choose a model first."
+    assert page.run(COLOUR) == "rgb(179, 38, 30)"
     choose(page, "rnn")
+    assert page.run(COLOUR) == "rgb(91, 97, 112)"
     assert translate(page, " \t ") == "The sentence is empty: there is nothing to translate."
     long = "kalomi " * 20
     assert "more than the 16 that the model accepts: split it." in translate(page, long)
@@ -472,12 +525,14 @@ def test_every_form_finds_what_python_finds_beside_each_other(browser, libraries
     with opened(browser, folder):
         assert choose(browser, *translators) == f"Ready: {', '.join(translators)}."
         check_sentences(browser, translators)
-        # Fewer models begin anew.
+        # Of fewer models, among those of more.
         browser.click("document.querySelector('.models input[value=rnn]')")
-        del translators["rnn"]
+        some = {name: one for name, one in translators.items() if name != "rnn"}
         translate(browser, SENTENCES[0])
-        assert browser.run("explorer.store.sentences.length") == 1
-        check(browser, translators, SENTENCES[0])
+        check(browser, some, SENTENCES[0])
+        browser.run("explorer.showSentence(1)")
+        check(browser, translators, SENTENCES[1], TRANSLATIONS[1])
+        assert browser.run("explorer.store.sentences.length") == len(SENTENCES)
         assert browser.complaints == []
 
 

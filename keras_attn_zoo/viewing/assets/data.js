@@ -56,19 +56,26 @@ function byteValues(step, knee) {
 // How many sentences that were typed in a page keeps: with a dozen models, one may take some megabytes.
 const KEPT = 20;
 
-// What the page holds: systems, and sentences that know their weights.
+// What the page holds: the systems of what is shown, and sentences that know theirs, and their weights.
 class Store {
   constructor({ data, weights }) {
     this.systems = data.systems;
     this.places = data.places;
-    this.sentences = data.sentences.map((sentence) => ({ ...sentence, weights }));
+    this.sentences = data.sentences.map((sentence) => ({ ...sentence, systems: data.systems, weights }));
     this.given = this.sentences.length;
   }
 
-  // Add a sentence that was typed in, in place of the oldest one if there are many; return its number.
-  add({ data, weights }) {
+  // Add a sentence that was typed in, with its given translation or null: in its own place if it is there already, or
+  // of the oldest one if there are many. Return its number.
+  add({ data, weights }, target = null) {
+    const sentence = { ...data.sentences[0], systems: data.systems, target, weights };
+    const known = this.sentences.findIndex((one, i) => i >= this.given && one.text === sentence.text && one.target === target);
+    if (known >= 0) {
+      this.sentences[known] = sentence;
+      return known;
+    }
     if (this.sentences.length === this.given + KEPT) this.sentences.splice(this.given, 1);
-    return this.sentences.push({ ...data.sentences[0], weights }) - 1;
+    return this.sentences.push(sentence) - 1;
   }
 }
 

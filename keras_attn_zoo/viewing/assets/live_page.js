@@ -4,8 +4,10 @@ class Server {
   constructor() {
     this.choice = null;
     this.stop = null;
-    this.example = "";
+    this.example = this.fault = "";
   }
+
+  show() {}
 
   async *examine(sentence, target) {
     let answer;
@@ -34,6 +36,9 @@ function missing() {
   return null;
 }
 
+// What the page is for.
+const PURPOSE = "Choose a model, type a sentence and press Translate: you see its translation, and which words of the sentence each word of it attended to.";
+
 // Why this page has one thread, or null.
 function alone() {
   const isolated = globalThis.crossOriginIsolated;
@@ -57,7 +62,8 @@ function directionOf({ languages }) {
 }
 
 class BrowserModels {
-  // "given": models and libraries, as `live_folder` writes them; "say": function of a message.
+  // "given": models and libraries, as `live_folder` writes them; "say": function of a message, and of whether it is of a
+  // fault.
   constructor(given, say) {
     this.given = given;
     this.say = say;
@@ -65,31 +71,33 @@ class BrowserModels {
     this.chosen = [];
     this.loaded = new Set();
     this.fault = "";
+    // What is said as long as a sentence is being translated.
+    this.progress = "";
+    this.shown = null;
     this.number = 0;
     // Boxes with the models that each stands for.
     this.boxes = [];
-    const lacks = missing();
+    this.lacks = missing();
     const directions = [...new Set(given.models.map(directionOf))];
-    const groups = directions.map((direction) => this.group(direction, given.models.filter((one) => directionOf(one) === direction), directions.length > 1));
+    const groups = directions.map((direction) => this.group(direction, given.models.filter((one) => directionOf(one) === direction)));
     const why = alone();
     this.threads = why ? 1 : Math.min(4, navigator.hardwareConcurrency);
-    this.choice = make("fieldset", { class: "models" }, make("legend", {}, "Models"), ...groups,
-      make("p", { class: "hint" }, `What you type stays in this browser, which translates by itself, on ${this.threads === 1 ? "one thread" : `${this.threads} threads`}${why ? `, as ${why}` : ""}. A model is loaded when you choose it.`));
-    if (lacks) {
-      this.choice.prepend(make("p", { class: "lacks", role: "alert" }, lacks));
-      for (const { input } of this.boxes) input.disabled = true;
-    }
+    // The reason is for whoever puts the page on a server.
+    const threads = make("span", { title: why }, this.threads === 1 ? "one thread" : `${this.threads} threads`);
+    const [purpose, note] = this.lacks ? [make("p", { class: "fault", role: "alert" }, this.lacks), null] : [make("p", {}, PURPOSE),
+      make("p", { class: "hint" }, "What you type stays in this browser, which translates by itself, on ", threads, `. A model is loaded when you choose it; the last ${KEPT} sentences are kept.`)];
+    this.choice = make("fieldset", { class: "models", disabled: Boolean(this.lacks) }, make("legend", {}, "Models"), purpose, ...groups, note);
   }
 
   // The models of one direction, and a choice of them all.
-  group(direction, models, named) {
+  group(direction, models) {
     const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
     const parts = models.map((model) => this.box([model], model.name, model.system.name, megabytes(sizeOf(model))));
     if (models.length > 1) {
       const size = models.reduce((sum, model) => sum + sizeOf(model), 0);
       const memory = ((MEMORY.first + MEMORY.byte * size) / 1e9).toFixed(1);
-      parts.unshift(this.box(models, "", `all ${models.length}${named && direction ? `, ${direction}` : ""}`, `${megabytes(size)}, up to ${memory} GB of memory`));
-    } else if (named && direction) parts.unshift(make("span", { class: "hint" }, direction));
+      parts.unshift(this.box(models, "", `all ${models.length}${direction && `, ${direction}`}`, `${megabytes(size)}, up to ${memory} GB of memory`));
+    } else if (direction) parts.unshift(make("span", { class: "hint" }, direction));
     return make("div", { class: "group", role: "group", "aria-label": direction || "Models" }, ...parts);
   }
 
@@ -119,8 +127,16 @@ class BrowserModels {
         this.mark();
       }
     }
-    this.say(this.ready());
+    this.tell();
   }
+
+  // Hear of which systems the sentence is that is shown.
+  show(systems) {
+    this.shown = systems;
+    this.tell();
+  }
+
+  tell() { this.say(this.progress || this.ready(), !this.progress && Boolean(this.fault)); }
 
   mark() {
     for (const { input, models } of this.boxes) {
@@ -133,10 +149,13 @@ class BrowserModels {
   // A sentence in the language of what is chosen.
   get example() { return EXAMPLES[(this.chosen[0] ?? this.given.models[0])?.languages?.[0]] ?? ""; }
 
-  // What could not be loaded, and which of the chosen models can translate.
+  // What could not be loaded, which of the chosen models can translate, and whether what is shown is of others.
   ready() {
-    const names = this.chosen.filter(({ name }) => this.loaded.has(name)).map(({ system }) => system.name).join(", ");
-    return [this.fault, names && `Ready: ${names}.`].filter(Boolean).join(" ");
+    const names = (systems) => systems.map(({ name }) => name).join(", ");
+    const ready = names(this.chosen.filter(({ name }) => this.loaded.has(name)).map(({ system }) => system));
+    const shown = names(this.shown ?? []);
+    const others = shown && shown !== names(this.chosen.map(({ system }) => system));
+    return [this.fault, ready && `Ready: ${ready}.`, ready && others && `What is shown is by ${shown}: press Translate to renew it.`].filter(Boolean).join(" ");
   }
 
   async load(model) {
@@ -192,13 +211,24 @@ class BrowserModels {
     (await this.started)?.postMessage({ stop: true });
   }
 
-  // Translate with one model after the other. What the page shows is yielded once there is something, and again at each
-  // change; the results of models that have none say in "waiting" why.
+  // Translate with one model after the other, during which the choice stays. What the page shows is yielded once there is
+  // something, and again at each change; the results of models that have none say in "waiting" why.
   async *examine(sentence, target) {
-    if (!sentence.trim()) throw new Error("The sentence is empty: there is nothing to translate.");
-    const models = this.chosen;
-    if (!models.length) throw new Error("Choose a model first.");
     this.stopped = false;
+    if (!sentence.trim()) throw new Error("The sentence is empty: there is nothing to translate.");
+    // It may be clear why none is.
+    if (!this.chosen.length) throw new Error([this.fault, "Choose a model first."].filter(Boolean).join(" "));
+    this.choice.disabled = true;
+    this.progress = "Translating …";
+    try {
+      yield* this.translate(this.chosen, sentence, target);
+    } finally {
+      this.progress = "";
+      this.choice.disabled = false;
+    }
+  }
+
+  async *translate(models, sentence, target) {
     const results = models.map(() => null);
     const systems = models.map(({ system }) => system);
     const values = byteValues(...this.given.scale);
@@ -220,7 +250,8 @@ class BrowserModels {
         if (this.stopped) throw new Error("Stopped.");
         results[i] = { waiting: "Translating …" };
         if (read) yield shown();
-        this.say(models.length > 1 ? `Translating: ${model.system.name}, ${i + 1} of ${models.length} …` : "Translating …");
+        if (models.length > 1) this.progress = `Translating: ${model.system.name}, ${i + 1} of ${models.length} …`;
+        this.tell();
         const { bytes: more, result, ...text } = await this.ask({ kind: "examine", sentence, target, name: model.name, at: bytes.length });
         const all = new Uint8Array(bytes.length + more.length);
         all.set(bytes);
@@ -228,7 +259,7 @@ class BrowserModels {
         [results[i], read, bytes] = [result, text, all];
       } catch (error) {
         fault ??= error;
-        results[i] = { waiting: error.message };
+        results[i] = { waiting: error.message, fault: !this.stopped };
       }
       if (read) yield shown();
     }

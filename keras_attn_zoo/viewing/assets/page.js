@@ -48,16 +48,10 @@ class Page {
     else if (systems.length) this.addPanel({});
   }
 
-  // Show one more sentence, alone if it is of other systems than those before.
-  take(found, given) {
-    const names = ({ systems }) => systems.map(({ name }) => name).join();
-    if (names(found.data) !== names(this.store)) {
-      this.store = new Store({ data: { ...found.data, sentences: [] } });
-      this.search.system = 0;
-      this.showSystems();
-    }
-    this.showSentence(this.store.add(found), given);
-    return this.store.sentences.at(-1);
+  // Show one more sentence, and the translation that was given with it, or null.
+  take(found, target) {
+    this.showSentence(this.store.add(found, target), target !== null);
+    return this.sentence;
   }
 
   // Show what has become of a sentence since; a panel that has not changed stays as it is.
@@ -73,17 +67,22 @@ class Page {
   liveForm(live) {
     const text = make("textarea", { rows: "2", "aria-label": "Sentence", placeholder: "A sentence to translate", required: true, name: "sentence", dir: "auto" });
     const target = make("textarea", { rows: "2", "aria-label": "A translation of your own", placeholder: "A translation of your own, if you like: it is forced and aligned", name: "target", dir: "auto" });
-    const button = make("button", { type: "submit" }, "Translate");
     const message = make("p", { class: "message", role: "status", "aria-live": "polite" });
-    this.live = live((said) => { message.textContent = said; });
-    // As long as it has not been changed.
-    let example = this.live.example;
-    text.value = example;
-    this.live.choice?.addEventListener("change", () => { if (text.value === example) text.value = example = this.live.example; });
+    const say = (said, fault = false) => {
+      message.textContent = said;
+      message.classList.toggle("fault", fault);
+    };
+    this.live = live(say);
+    const button = make("button", { type: "submit", disabled: Boolean(this.live.lacks) }, "Translate");
+    this.areas = [text, target];
+    this.filled = ["", ""];
+    let { example } = this.live;
+    this.fill(example);
+    this.live.choice?.addEventListener("change", () => { if (text.value === example) this.fill(example = this.live.example); });
     for (const event of ["focus", "click"]) text.addEventListener(event, () => { if (text.value === example) text.select(); }, { once: true });
     const stop = make("button", { type: "button", class: "stop", hidden: true, onclick: () => this.live.stop() }, "Stop");
     const form = make("form", { class: "live" }, this.live.choice, text, target, make("span", { class: "buttons" }, button, stop), message);
-    for (const area of [text, target]) {
+    for (const area of this.areas) {
       area.addEventListener("keydown", (event) => {
         if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); form.requestSubmit(); }
       });
@@ -93,22 +92,33 @@ class Page {
       if (button.disabled) return;
       button.disabled = true;
       stop.hidden = !this.live.stop;
-      message.textContent = "Translating …";
-      const given = target.value.trim() !== "";
+      say("Translating …");
+      const typed = this.areas.map(({ value }) => value);
+      const given = target.value.trim() === "" ? null : target.value;
       try {
         let sentence = null;
-        for await (const found of this.live.examine(text.value, given ? target.value : null)) {
+        for await (const found of this.live.examine(text.value, given)) {
           if (sentence) this.renew(sentence, found);
-          else sentence = this.take(found, given);
+          else {
+            // The list has it now.
+            this.filled = typed;
+            sentence = this.take(found, given);
+          }
         }
-        message.textContent = "";
+        say(this.live.fault, true);
       } catch (error) {
-        message.textContent = error.message;
+        say(error.message, !this.live.stopped);
       }
       button.disabled = false;
       stop.hidden = true;
     });
     return form;
+  }
+
+  // Put a sentence and its given translation where one types, unless something else was typed there.
+  fill(...texts) {
+    if (this.areas.some(({ value }, i) => value && value !== this.filled[i])) return;
+    this.filled = this.areas.map((area, i) => { area.value = texts[i] ?? ""; return area.value; });
   }
 
   showToolbar() {
@@ -136,10 +146,19 @@ class Page {
   showSentence(index, given = false) {
     if (index < 0 || index >= this.store.sentences.length) return this.store.sentences.length || this.update();
     this.index = index;
+    const names = ({ systems }) => systems.map(({ name }) => name).join();
+    if (names(this.sentence) !== names(this.store)) {
+      this.store.systems = this.sentence.systems;
+      this.search.system = 0;
+      this.showSystems();
+    }
     this.source.textContent = this.sentence.text;
     for (const panel of this.panels) panel.choice.path = this.sentence.gold || given ? 1 : panel.wanted;
     this.search.update();
     this.update();
+    this.live?.show(this.sentence.systems);
+    // One that was typed.
+    if (index >= this.store.given) this.fill(this.sentence.text, this.sentence.target);
   }
 
   setView(view) { this.view = view; this.update(); }

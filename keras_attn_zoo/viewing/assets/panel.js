@@ -85,6 +85,7 @@ class Panel {
     this.close.hidden = this.page.panels.length < 2;
     this.showChooser();
     this.element.classList.toggle("waiting", Boolean(this.result.waiting));
+    this.caption.classList.toggle("fault", Boolean(this.result.fault));
     if (this.result.waiting) {
       this.view = null;
       for (const part of [this.controls, this.translation, this.body, this.details]) part.replaceChildren();

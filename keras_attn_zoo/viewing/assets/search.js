@@ -13,9 +13,10 @@ class Search {
     this.scroller = make("div", { class: "tree-scroller" }, this.tree);
     this.where = make("p", { class: "where", role: "status", "aria-live": "polite" });
     this.table = make("div", { class: "table" });
+    this.own = make("p", { class: "hint" }, "This is the model's own search: a translation that is given is not searched for.");
     this.element = make("section", { class: "search", hidden: true }, make("h2", {}, "Search"),
       make("p", { class: "hint" }, "The candidates at each position, best first; dashed ones were dropped. A percentage is the probability of a token after those before it in its hypothesis. Choose one to see its attention."),
-      this.controls, this.scroller, this.where, this.table);
+      this.own, this.controls, this.scroller, this.where, this.table);
   }
 
   get result() { return this.page.sentence.results[this.system]; }
@@ -30,6 +31,7 @@ class Search {
     this.element.hidden = !recorded.length;
     if (!recorded.length) return;
     if (!recorded.includes(this.system)) [this.system] = recorded;
+    this.own.hidden = !this.result.paths.some(({ kind }) => kind === "given");
     this.position = this.steps.length - 1;
     const step = (by) => () => this.go(this.position + by);
     this.back = make("button", { type: "button", "aria-label": "Previous position", onclick: step(-1) }, "◀");
