@@ -28,7 +28,8 @@ BY_DAY = {("layers", "bfloat16"), ("train", "float32")}
 
 
 def test_all_benchmarks_are_here():
-    assert {path.stem for path in BENCHMARKS.glob("*.py")} == {*ARGUMENTS, "measure", "memory", "products", "start"}
+    others = {"live_page", "measure", "memory", "products", "start"}
+    assert {path.stem for path in BENCHMARKS.glob("*.py")} == {*ARGUMENTS, *others}
 
 
 @pytest.mark.parametrize(

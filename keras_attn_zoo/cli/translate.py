@@ -104,7 +104,8 @@ def run(options: argparse.Namespace) -> None:
     if options.sentences:
         windows = [options.sentences]
     else:
-        batch = options.batch_size or (HYPOTHESES if is_exported(options.model) else _BATCH)
+        # What is gone on with is kept often; a fast search of long windows keeps all threads busy.
+        batch = options.batch_size or (HYPOTHESES if is_exported(options.model) and not options.resume else _BATCH)
         windows = read_windows("-" if options.input is None else options.input, WINDOW_BATCHES * batch)
 
     _check_model(options.model)
@@ -174,6 +175,7 @@ def _by_onnx(options):
     """Return the same of a translator that was exported to ONNX."""
     without = {**dict.fromkeys(("top_k", "strategy", "mbr", "prefix", "require_file", "devices", "backend"))}
     without |= {"forbid": [], "require": [], "replace_unknown": False, "precision": "float32"}
+    without |= {"distribution": "data"}
     refuse(options, f"{shown(options.model)} was exported to ONNX, with a plain beam search", **without)
     from keras_attn_zoo.onnx import ONNXTranslator
     from keras_attn_zoo.support.checksums import CHECKSUMS, sha256

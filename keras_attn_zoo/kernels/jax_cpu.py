@@ -1,6 +1,5 @@
 """Forms for JAX on a CPU: products as XLA computes them fastest, loops in training, the steps of a search."""
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from keras_attn_zoo.kernels.portable.linear_maps import as_matrix, scaled_back
 from keras_attn_zoo.kernels.processor import has_amx_int8, has_avx512, has_avx512_vnni, is_amd, is_intel
 from keras_attn_zoo.kernels.written_gradients import custom_gradient
 from keras_attn_zoo.support.compat import stateless_scope
+from keras_attn_zoo.support.threads import cores
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
 # Products in bfloat16. XLA converts both factors to float32 first, unless the sum is one of float32 and rows stand in
@@ -555,8 +555,7 @@ def parallel_batches() -> int:
     """
     if _has_settings_of_this_thread():
         return 1
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(_MOST_BATCHES, cores)
+    return min(_MOST_BATCHES, cores())
 
 
 def _has_settings_of_this_thread():

@@ -1,5 +1,6 @@
 """The files of an exported translator, and the description that says everything a runtime needs of them."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ _PARTS = {"format", "encoder", "step", "memory", "state", "search", "lengths", "
 
 def is_exported(path: PathLike) -> bool:
     """Return whether a path is a folder that `export_to_onnx` wrote, by the name of its description."""
-    return Path(path).is_dir() and (Path(path) / DESCRIPTION).is_file()
+    # A sentence may be longer than a path can be.
+    return os.path.isfile(os.path.join(path, DESCRIPTION))
 
 
 def read_description(folder: PathLike) -> dict[str, Any]:
@@ -35,11 +37,28 @@ def read_description(folder: PathLike) -> dict[str, Any]:
             raise UserError(f"{shown(folder)} has no {shown(name)}: export the translator again.")
         check_sum(folder / name, expected)
     found = read_json(folder / DESCRIPTION)
-    if isinstance(found, dict) and isinstance(found.get("format"), int) and found["format"] > FORMAT:
+    if not isinstance(found, dict) or type(found.get("format")) is not int:
+        found = {}
+    elif found["format"] > FORMAT:
         raise UserError(
             f"{shown(folder)} has format {found['format']}, but this version of keras-attn-zoo reads at most {FORMAT}: "
             "pip install --upgrade keras-attn-zoo."
         )
-    if not isinstance(found, dict) or not found.keys() >= _PARTS or not sums.keys() >= {DESCRIPTION, ENCODER, STEP}:
+    if not found.keys() >= _PARTS or not _is_whole(found, sums):
         raise UserError(f"{shown(folder / DESCRIPTION)} is damaged: export the translator again.")
     return found
+
+
+def _is_whole(found, sums):
+    """Whether a description has the values that a search needs, and the sums of all files are known."""
+    try:
+        counts = [found["source"]["end"], found["target"]["start"], found["target"]["end"], found["search"]["beams"]]
+        counts += [found["lengths"]["source"] - 1, found["lengths"]["target"] - 1, found["format"]]
+        named = [part["name"] for kind in ("memory", "state") for part in found[kind]]
+        files = {DESCRIPTION, ENCODER, STEP}
+        for side in ("source", "target"):
+            known = found["tokenizers"][side]
+            files |= {known["model"], *(known[kind] for kind in ("vocabulary", "truecaser") if kind in known)}
+        return bool(named) and all(type(one) is int and one > 0 for one in counts) and sums.keys() >= files
+    except (KeyError, TypeError):
+        return False

@@ -1,6 +1,7 @@
 """A translator that was exported to ONNX."""
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, overload
@@ -18,11 +19,12 @@ from keras_attn_zoo.data.truncation import Truncation
 from keras_attn_zoo.onnx.description import ENCODER, HYPOTHESES, STEP, read_description
 from keras_attn_zoo.onnx.numpy_beam_search import BeamSearch, PooledBeamSearch
 from keras_attn_zoo.onnx.onnx_steps import ONNXSteps
+from keras_attn_zoo.support.checksums import CHECKSUMS, check_sum, read_checksums
 from keras_attn_zoo.support.choices import HIGHEST_PENALTY, MOST_BEAMS, MOST_TOKENS
 from keras_attn_zoo.support.errors import UserError, check_counts, counted
 from keras_attn_zoo.support.files import PathLike, read_bytes, read_json, shown
 from keras_attn_zoo.support.setting_types import Number, Whole
-from keras_attn_zoo.support.threads import in_order
+from keras_attn_zoo.support.threads import cores, in_order
 
 # What a search can be given, as `SearchSettings` has it, whose module is above this one.
 _SETTINGS = {
@@ -40,8 +42,8 @@ class ONNXTranslator:
 
     Args:
         folder: the exported folder.
-        threads: how many threads to use; by default, as many as there are cores. As many batches are searched at once,
-            or they share the steps of a single one.
+        threads: how many threads to use; by default, as many as there are cores for this process. As many batches are
+            searched at once, or they share the steps of a single one.
 
     Attributes:
         description: what stands in its `translator.json`.
@@ -55,12 +57,16 @@ class ONNXTranslator:
     """
 
     def __init__(self, folder: PathLike, threads: int | None = None) -> None:
-        folder = Path(folder)
+        self._threads = cores() if threads is None else threads
+        check_counts(threads=self._threads)
+        # Programs are opened when they are needed, wherever the process is by then.
+        self._folder = folder = Path(folder).absolute()
         self.description = read_description(folder)
+        self._sums = read_checksums(folder / CHECKSUMS)
         self.source, self.target = (_subwords(folder, side, self.description) for side in ("source", "target"))
-        self._folder, self._threads = folder, threads or os.cpu_count() or 1
         # Encoder and step, by how many threads they use.
         self._sessions: dict[int, tuple[Any, Any]] = {}
+        self._opening = threading.Lock()
 
     @property
     def search_settings(self) -> dict[str, Any]:
@@ -179,9 +185,15 @@ class ONNXTranslator:
         mask = np.arange(max(map(len, sources)))[None] < np.array([len(ids) for ids in sources])[:, None]
         token_ids = np.zeros(mask.shape, "int32")
         token_ids[mask] = np.concatenate(sources)
-        if threads not in self._sessions:
-            self._sessions[threads] = _session(self._folder / ENCODER, threads), _session(self._folder / STEP, threads)
+        with self._opening:
+            if threads not in self._sessions:
+                self._sessions[threads] = self._open(ENCODER, threads), self._open(STEP, threads)
         return ONNXSteps(*self._sessions[threads], self.description, token_ids, mask)
+
+    def _open(self, name, threads):
+        """Return the session of a program; the folder may hold another translator by now."""
+        check_sum(self._folder / name, self._sums[name])
+        return _session(self._folder / name, threads)
 
     def _search(self, given, n_best, attention, max_length):
         """Return the search with some settings other than its own."""
@@ -219,7 +231,8 @@ class ONNXTranslator:
                 source_tokens=self.source.pieces(source),
                 tokens=self.target.pieces(ids),
                 token_ids=ids,
-                attention=weights[: len(ids), :, : len(source)].transpose(1, 0, 2) if attention else None,
+                # A copy: it would keep that of the whole batch.
+                attention=weights[: len(ids), :, : len(source)].transpose(1, 0, 2).copy() if attention else None,
             )
             for ids, score, log_prob, weights in _up_to_end(source, found, end)
         ]

@@ -45,11 +45,13 @@ def check_site_folder(folder: PathLike) -> None:
     if kind not in (None, "folder"):
         raise UserError(f"{shown(folder)} is a {kind}: give a folder for the site.")
     found = _files(Path(folder))
-    if MANIFEST not in found:
-        if kind is None or not any(Path(folder).iterdir()):
-            return
+    if kind is None or not any(Path(folder).iterdir()):
+        return
+    manifest = read_json(Path(folder) / MANIFEST) if MANIFEST in found else None
+    known = manifest.get("files") if isinstance(manifest, dict) else None
+    if not isinstance(known, dict):
         raise UserError(f"{shown(folder)} is not empty and holds no earlier site: give another folder, or empty it.")
-    added = sorted(found.keys() - read_json(Path(folder) / MANIFEST)["files"].keys() - {MANIFEST, _NO_JEKYLL})
+    added = sorted(found.keys() - known.keys() - {MANIFEST, _NO_JEKYLL})
     if added:
         raise UserError(
             f"{shown(Path(folder) / added[0])} is not of the earlier site, which is replaced as a whole: move it away."

@@ -1,5 +1,6 @@
-"""A function of many items, several of which are computed at once."""
+"""A function of many items, several of which are computed at once; how many cores there are for it."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -7,6 +8,16 @@ from typing import TypeVar
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
+
+
+def cores() -> int:
+    """Return how many cores this process may use.
+
+    Example:
+        >>> cores() >= 1
+        True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_order(

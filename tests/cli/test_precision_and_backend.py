@@ -79,7 +79,7 @@ def test_each_job_has_the_backend_that_is_fastest_at_it(installed, names, fastes
         ("compare --out a --systems bahdanau transformer", "jax"),
         ("compare --out a --systems bahdanau transformer --scale smoke", "torch"),
         ("demo", "jax"),
-        ("translate a b", "jax"),
+        ("translate luong_general_tatoeba_de_en b", "jax"),
     ],
 )
 def test_each_command_takes_the_backend_that_is_fastest_at_its_job(installed, monkeypatch, line, backend):

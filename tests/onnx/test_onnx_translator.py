@@ -23,6 +23,7 @@ from keras_attn_zoo.onnx import ONNXTranslator
 from keras_attn_zoo.presets.preset_registry import find_preset, published
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.outline import body_arguments
+from keras_attn_zoo.support.checksums import write_checksums
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.translators import TranslationTokenizer, Translator
 from keras_attn_zoo.translators.onnx_export import _write_tokenizer, check_program, export_to_onnx
@@ -278,6 +279,14 @@ def test_a_marian_model_translates_alike(tmp_path, shared):
     check(ONNXTranslator(tmp_path / "exported").translate(texts, **options), translator.translate(texts, **options))
 
 
+WRONG = {
+    **dict.fromkeys(("search", "lengths", "source", "target", "tokenizers", "memory", "state")),
+    "format": "1",
+    "target": {"start": 2, "end": "3", "pad": 0},
+    "tokenizers": {side: {"model": "../source.spm"} for side in ("source", "target")},
+}
+
+
 @only_torch
 def test_damage_is_one_line(tmp_path):
     _, folder = exported(BY_DAY)
@@ -294,11 +303,20 @@ def test_damage_is_one_line(tmp_path):
         del sums["sha256"]["translator.json"]
         (copy / "checksums.json").write_text(json.dumps(sums))
 
+    def changed(name, value):
+        def change(copy):
+            said = json.loads((copy / "translator.json").read_text())
+            (copy / "translator.json").write_text(json.dumps({**said, name: value}))
+            write_checksums(copy, [path.name for path in copy.iterdir() if path.name != "checksums.json"])
+
+        return change
+
     for change, message in (
         (lambda copy: (copy / "step.onnx").unlink(), "has no step.onnx"),
         (lambda copy: (copy / "step.onnx").write_bytes(b""), "is damaged or was changed"),
         (lambda copy: (copy / "translator.json").unlink(), "is no translator exported to ONNX"),
         (newer, "has format 99"),
+        *((changed(name, value), "translator.json is damaged") for name, value in WRONG.items()),
     ):
         with pytest.raises(UserError, match=message) as error:
             ONNXTranslator(broken(change))

@@ -118,6 +118,10 @@ def test_an_earlier_site_is_replaced_and_nothing_else(small, built, tmp_path, mo
         mine(folder / "mine")
         with pytest.raises(UserError, match="is not empty and holds no earlier site"):
             build_site(folder)
+        (folder / "site.json").write_text('{"files": []}')
+        with pytest.raises(UserError, match="is not empty and holds no earlier site"):
+            build_site(folder)
+        (folder / "site.json").unlink()
         (folder / "mine").rename(tmp_path / f"mine {len(list(tmp_path.iterdir()))}")
         folder.rmdir()
     shutil.copytree(built, folder)

@@ -5,6 +5,7 @@ import contextlib
 import json
 import re
 import resource
+import runpy
 import shutil
 from pathlib import Path
 
@@ -514,6 +515,13 @@ def test_a_command_that_could_not_be_carried_out_writes_nothing(tmp_path, capsys
     assert main(["explore", model, "--live", "--output", str(tmp_path / "x")]) == 2
     assert "onnxruntime-web-1.30.0.tgz is damaged or was changed: its SHA-256 is" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "there"]
+
+
+def test_the_benchmark_times_each_model(browser, tiny_site, monkeypatch, capsys):
+    program = Path(__file__).parents[2] / "benchmarks" / "live_page.py"
+    monkeypatch.setattr("sys.argv", ["live_page", str(tiny_site[0]), "--repeats", "1", "--sentence", "ka lo"])
+    runpy.run_path(str(program), run_name="__main__")
+    assert re.search(r"^\| rnn +\| +\d+\.\d\d \| +\d+\.\d\d \|$", capsys.readouterr().out, re.MULTILINE)
 
 
 # At night.

@@ -165,7 +165,7 @@ class BrowserModels {
 
   // The worker gets the policy of this page, as one of its own address would not.
   async worker() {
-    const answer = await fetch("live.js");
+    const answer = await fetch("live.js", { cache: "no-cache" });
     if (!answer.ok) throw new Error(`live.js cannot be loaded: the server says ${answer.status}.`);
     const worker = new Worker(URL.createObjectURL(new Blob([await answer.text()], { type: "text/javascript" })));
     worker.postMessage({ base: document.baseURI });

@@ -12,7 +12,8 @@ class Stopped extends Error {}
 async function fetchFile({ path, size, sha256 }, report = () => {}) {
   let answer;
   try {
-    answer = await fetch(new URL(path, base));
+    // A browser may have the file of an earlier site.
+    answer = await fetch(new URL(path, base), { cache: "no-cache" });
   } catch {
     throw new Error(`${path} cannot be loaded: is there a network?`);
   }

@@ -84,7 +84,7 @@ class Page {
     const form = make("form", { class: "live" }, this.live.choice, text, target, make("span", { class: "buttons" }, button, stop), message);
     for (const area of this.areas) {
       area.addEventListener("keydown", (event) => {
-        if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); form.requestSubmit(); }
+        if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); }
       });
     }
     form.addEventListener("submit", async (event) => {
@@ -241,7 +241,7 @@ class Page {
     const panel = this.active || this.panels[0];
     const cycle = (values, value, by) => values[(values.indexOf(value) + by + values.length) % values.length];
     const pick = (control, by) => {
-      const select = panel.controls.querySelector(`[data-control="${control}"]`);
+      const select = panel?.controls.querySelector(`[data-control="${control}"]`);
       if (!select) return;
       // From the best layer on, and not from its place among the choices.
       if (select.value === "best") select.value = String(panel.system.best);
