@@ -96,12 +96,13 @@ def write_live_folder(models: Mapping[str, LiveModel], folder: PathLike) -> None
 
 
 def _places(models: Mapping[str, LiveModel]) -> Iterator[str]:
-    """Yield a name for the folder of each model, of letters that an address may have."""
+    """Yield a name for the folder of each model, of letters that an address may have, and not told apart by case."""
     taken: set[str] = set()
     for number, name in enumerate(models):
         place = re.sub(r"[^A-Za-z0-9_-]+", "-", name)
-        place = f"{place}-{number}" if place in taken else place
-        taken.add(place)
+        while place.lower() in taken:
+            place = f"{place}-{number}"
+        taken.add(place.lower())
         yield place
 
 

@@ -19,7 +19,7 @@ from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
 from keras_attn_zoo.presets.preset_registry import find_preset, published
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.fetching import DownloadError
-from keras_attn_zoo.translators import TranslationPreprocessor, TranslationTokenizer, Translator
+from keras_attn_zoo.translators import TranslationPreprocessor, TranslationTokenizer, Translator, live_folder
 from keras_attn_zoo.translators.live_folder import LiveModel, stored_in_int8, write_live_folder
 from keras_attn_zoo.viewing import browser_libraries
 from keras_attn_zoo.viewing.page import Page
@@ -515,6 +515,11 @@ def test_a_command_that_could_not_be_carried_out_writes_nothing(tmp_path, capsys
     assert main(["explore", model, "--live", "--output", str(tmp_path / "x")]) == 2
     assert "onnxruntime-web-1.30.0.tgz is damaged or was changed: its SHA-256 is" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "there"]
+
+
+def test_every_model_has_a_folder_of_its_own():
+    places = list(live_folder._places(dict.fromkeys(["a b", "a-b-2", "a?b", "A b", "c"])))
+    assert len({place.lower() for place in places}) == 5 and places[-1] == "c"
 
 
 def test_the_benchmark_times_each_model(browser, tiny_site, monkeypatch, capsys):
