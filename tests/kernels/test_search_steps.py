@@ -1,5 +1,7 @@
 """The steps of a search: the best tokens against a stable sort, chunks of a cache, batches in parallel."""
 
+import os
+
 import keras
 import numpy as np
 import pytest
@@ -40,13 +42,13 @@ def test_chunks_hold_all_positions(length):
 def test_parallel_batches_under_jax_alone(monkeypatch):
     is_jax = keras.config.backend() == "jax"
     for cores, wanted in ((64, 4), (2, 2), (1, 1)):
-        monkeypatch.setattr(jax_cpu.os, "sched_getaffinity", lambda _, cores=cores: range(cores), raising=False)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: range(cores), raising=False)
         assert parallel_batches() == (wanted if is_jax else 1)
     if not is_jax:
         return
     import jax
 
-    monkeypatch.setattr(jax_cpu.os, "sched_getaffinity", lambda _: range(2), raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(2), raising=False)
     with jax.debug_nans(True):
         assert parallel_batches() == 1
     with jax.default_matmul_precision("highest"):
