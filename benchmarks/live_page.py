@@ -7,6 +7,7 @@ Chromium opens the page anew for each model, with an empty cache. A server on th
 """
 
 import argparse
+import contextlib
 import json
 import statistics
 import sys
@@ -26,8 +27,7 @@ NAMES = "JSON.stringify(explorer.live.given.models.map(({name}) => name))"
 
 def run(address, model, sentence):
     """Return the seconds from the choice of a model to its first translation, and those of a sentence after it."""
-    browser = Browser()
-    try:
+    with contextlib.closing(Browser()) as browser:
         browser.open(address)
         seconds, began = [], time.perf_counter()
         choose(browser, model)
@@ -37,18 +37,13 @@ def run(address, model, sentence):
             seconds.append(time.perf_counter() - began)
             began = time.perf_counter()
         return seconds
-    finally:
-        browser.close()
 
 
 def models_of(address):
     """Return the models that a page offers."""
-    browser = Browser()
-    try:
+    with contextlib.closing(Browser()) as browser:
         browser.open(address)
         return json.loads(browser.run(NAMES))
-    finally:
-        browser.close()
 
 
 def main():

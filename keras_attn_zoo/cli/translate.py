@@ -174,8 +174,7 @@ def _by_keras(options, models):
 def _by_onnx(options):
     """Return the same of a translator that was exported to ONNX."""
     without = {**dict.fromkeys(("top_k", "strategy", "mbr", "prefix", "require_file", "devices", "backend"))}
-    without |= {"forbid": [], "require": [], "replace_unknown": False, "precision": "float32"}
-    without |= {"distribution": "data"}
+    without |= {"forbid": [], "require": [], "replace_unknown": False, "precision": "float32", "distribution": "data"}
     refuse(options, f"{shown(options.model)} was exported to ONNX, with a plain beam search", **without)
     from keras_attn_zoo.onnx import ONNXTranslator
     from keras_attn_zoo.support.checksums import CHECKSUMS, sha256

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import keras
@@ -19,7 +20,7 @@ from keras_attn_zoo.data.subwords import train_subwords
 from keras_attn_zoo.data.truecasing import Truecaser
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch, Sampling
 from keras_attn_zoo.layers.base.positions import POSITIONS
-from keras_attn_zoo.onnx import ONNXTranslator
+from keras_attn_zoo.onnx import ONNXTranslator, onnx_translator
 from keras_attn_zoo.presets.preset_registry import find_preset, published
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.outline import body_arguments
@@ -333,6 +334,32 @@ def test_a_program_that_is_no_onnx_is_one_line(tmp_path):
     with pytest.raises(UserError, match=r"step\.onnx was written, and is no valid ONNX: .*Unheard") as error:
         check_program(tmp_path / "step.onnx")
     assert "\n" not in str(error.value)
+
+
+@only_torch
+def test_programs_are_opened_once_wherever_the_process_is(tmp_path, monkeypatch):
+    _, folder = exported(BY_DAY)
+    copy, opened, session = tmp_path / "copy", [], onnx_translator._session
+    shutil.copytree(folder, copy)
+
+    def slow(path, threads):
+        opened.append(path.name)
+        time.sleep(0.05)
+        return session(path, threads)
+
+    monkeypatch.setattr(onnx_translator, "_session", slow)
+    monkeypatch.chdir(tmp_path)
+    served, late = (ONNXTranslator("copy", threads=4) for _ in range(2))
+    monkeypatch.chdir("/")
+    found = served.translate(TEXTS[2:10], batch_size=1, attention=True)
+    assert opened == ["encoder.onnx", "step.onnx"]
+    # None keeps that of a batch.
+    assert all(best.attention.base is None for [best] in found)
+    (copy / "step.onnx").write_bytes(b"another")
+    with pytest.raises(UserError, match=r"step\.onnx is damaged or was changed"):
+        late.translate(TEXTS[2])
+    with pytest.raises(UserError, match="threads must be a positive integer; received 0"):
+        ONNXTranslator(folder, threads=0)
 
 
 @only_torch
