@@ -251,7 +251,7 @@ def findings_table(findings: Sequence[Finding], found: Sequence[Sequence[Compari
             rows.append([title, _together(group), "; ".join(differences(group)), *[interval] * tested, shown])
             title = str(i + 1)
     headings = ["claim", "systems", "here [the paper]", *["95 % interval (could show)"] * tested, "verdict"]
-    return Table(headings, rows, notes)
+    return Table(headings, rows, notes, text=("systems", "verdict"))
 
 
 def without_numbers(findings: Sequence[Finding], found: Sequence[Sequence[Comparison]]) -> Iterator[str]:

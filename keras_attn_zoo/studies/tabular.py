@@ -18,12 +18,14 @@ class Table:
         rows: as many cells each.
         notes: what has to be known to read it.
         missing: why there is no number of ours in each cell but the first; empty where there is one.
+        text: headings of the columns that are aligned to the left, as the first one is.
     """
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = ()
     missing: Sequence[Sequence[str]] = ()
+    text: Collection[str] = ()
 
     def shortened(self) -> "Table":
         """Return the table without rows and columns that have no number of ours: a note names them, and says why.
@@ -31,7 +33,7 @@ class Table:
         Example:
             >>> table = Table(["", "a", "b"], [["x", "1", "[2]"], ["y [z]", "", "[3]"]], (), [["", "no"], ["no", "no"]])
             >>> table.shortened()
-            Table(headings=['', 'a'], rows=[['x', '1']], notes=['no: y [z]; b'], missing=())
+            Table(headings=['', 'a'], rows=[['x', '1']], notes=['no: y [z]; b'], missing=(), text=())
         """
         if not self.missing:
             return self
@@ -52,7 +54,7 @@ class Table:
 
     def markdown(self) -> str:
         """Return the table, and its notes as a list."""
-        table = markdown_table(self.headings, self.rows) if self.rows else ""
+        table = markdown_table(self.headings, self.rows, self.text) if self.rows else ""
         parts = [table, "\n".join(f"- {in_markdown(line)}" for line in self.notes)]
         return "\n\n".join(part for part in parts if part)
 
@@ -68,7 +70,7 @@ class Table:
                 r"\begin{table}",
                 r"  \centering",
                 r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{",
-                r"  \begin{tabular}{l" + "r" * (len(self.headings) - 1) + "}",
+                rf"  \begin{{tabular}}{{{''.join('l' if at else 'r' for at in _left(self.headings, self.text))}}}",
                 r"    \toprule",
                 f"    {lines[0]}",
                 r"    \midrule",
@@ -94,7 +96,7 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], text:
         |---|--:|
         | x | 1 |
     """
-    left = [i == 0 or heading in text for i, heading in enumerate(headings)]
+    left = _left(headings, text)
     headings, *rows = ([in_markdown(str(cell), cell=True) for cell in line] for line in (headings, *rows))
     widths = [max(len(line[i]) for line in (headings, *rows)) for i in range(len(headings))]
 
@@ -104,6 +106,11 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], text:
 
     rule = f"|{'|'.join('-' * (width + 1) + ('-' if at else ':') for width, at in zip(widths, left, strict=True))}|"
     return "\n".join([line(headings), rule, *map(line, rows)])
+
+
+def _left(headings, text):
+    """Whether each column is aligned to the left."""
+    return [i == 0 or heading in text for i, heading in enumerate(headings)]
 
 
 def _grouped(titles: Iterable[str]) -> list[str]:
