@@ -75,23 +75,25 @@ class RunFolder:
 
     ```
     config.json        the resolved settings, and the origin of the text
-    test.tsv           the test text, source and all references
-    environment.json   versions, backend, machine
+    test.tsv           the test text, source and references
+    environment.json   versions, backend, machine, command
     log.jsonl          figures for every step and round
     tensorboard/       the same for TensorBoard, if asked for
+    data/              subword models, truecasers and encoded text; in a comparison, beside the runs
     state.npz          what resuming needs
     best/              the preset of the best round
-    earlier_best/      that before the last round, if a budget has ended it early and it is the best
-    checkpoints/       presets of the last and the best rounds, if there are to be any
-    average/           the preset of the mean of the last rounds, likewise
-    hypotheses/        translations, one file per test set
-    alignments/        Pharaoh lines, one file per test set
-    sentence_sums/     what scores are ratios of, one file per test set
-    sentence_counts/   what metrics count in translations, one file per test set; in place of text that is not passed on
+    earlier_best/      the best round before the last, if the last is the best and a budget cut it short
+    checkpoints/       presets of the last and the best rounds, if a setting asks for them
+    average/           the preset of the mean of the last rounds, if a setting asks for it
+    hypotheses/        translations, one file per test text
+    references/        what they were scored against, one file per test text
+    alignments/        Pharaoh lines, one file per test text
+    sentence_sums/     what loss, accuracy and AER are ratios of, one file per test text
     pictures/          attention of sentences, curves
     scores.json        all scores, with signatures and times
     timing.json        times of training steps and of a translation, from a pass of their own
-    text_counts.json   sentences and words of the training text, in place of it
+    sentence_counts/   what metrics count in each translation, in place of text that is not passed on
+    text_counts.json   sentences and words of the training text, likewise
     ```
 
     Args:
