@@ -626,19 +626,38 @@ def test_every_form_finds_what_python_finds_beside_each_other(browser, libraries
         assert browser.complaints == []
 
 
+@pytest.fixture(scope="session")
+def preset_site(libraries, tmp_path_factory):
+    """The folder of a page with every preset, and these by name."""
+    folders = {name: Path(find_preset(name)) for name in published()}
+    translators = {name: Translator.from_preset(folder) for name, folder in folders.items()}
+    live = tmp_path_factory.mktemp("presets") / "live"
+    write_live_folder({name: LiveModel(one, folders[name]) for name, one in translators.items()}, live)
+    return live, translators
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", published())
-def test_every_preset_finds_what_python_finds(browser, libraries, tmp_path, name):
-    preset = Path(find_preset(name))
-    translator = Translator.from_preset(preset)
-    write_live_folder({name: LiveModel(translator, preset)}, tmp_path / "live")
-    assert sum(path.stat().st_size for path in (tmp_path / "live" / "models").rglob("*.*")) <= 6_000_000
-    with opened(browser, tmp_path / "live"):
+def test_every_preset_finds_what_python_finds(browser, preset_site, name):
+    folder, translators = preset_site
+    assert sum(path.stat().st_size for path in (folder / "models" / name).rglob("*.*")) <= 6_000_000
+    with opened(browser, folder):
         assert choose(browser, name) == f"Ready: {name}."
         for number, sentence in enumerate(for_preset(name)):
             target = "I will call you." if number % 4 == 0 else None
             assert translate(browser, sentence, target or "") == ""
-            check(browser, {name: translator}, sentence, target)
+            check(browser, {name: translators[name]}, sentence, target)
+        assert browser.complaints == []
+
+
+@pytest.mark.slow
+def test_all_presets_find_what_python_finds_beside_each_other(browser, preset_site):
+    folder, translators = preset_site
+    with opened(browser, folder):
+        assert choose(browser, *translators) == f"Ready: {', '.join(translators)}."
+        for sentence, target in ((GERMAN[0], "I will call you."), (GERMAN[2], None)):
+            assert translate(browser, sentence, target or "") == ""
+            check(browser, translators, sentence, target)
         assert browser.complaints == []
 
 
