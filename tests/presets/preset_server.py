@@ -104,19 +104,20 @@ def saved(tmp_path_factory):
     return folder
 
 
+def write_registry(path, saved):
+    """Write a registry of the one preset."""
+    records = {
+        name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        for name, data in sorted(files_of(saved / NAME).items())
+    }
+    facts = {"body": "RNNBackbone", "system": "bahdanau", "parameters": 1, "scores": {"bleu": 1.5}, "files": records}
+    path.write_text(json.dumps({"presets": {NAME: facts}}))
+
+
 @pytest.fixture
 def server(saved, monkeypatch, tmp_path):
     """A server of the one published preset; no copy of it is on this machine."""
-    records = {
-        path.relative_to(saved / NAME).as_posix(): {
-            "size": path.stat().st_size,
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        }
-        for path in sorted((saved / NAME).rglob("*"))
-        if path.is_file()
-    }
-    facts = {"body": "RNNBackbone", "system": "bahdanau", "parameters": 1, "scores": {"bleu": 1.5}, "files": records}
-    (tmp_path / "presets.json").write_text(json.dumps({"presets": {NAME: facts}}))
+    write_registry(tmp_path / "presets.json", saved)
     monkeypatch.setattr(preset_registry, "REGISTRY", tmp_path / "presets.json")
     monkeypatch.setattr(preset_registry, "CHECKOUT", tmp_path / "checkout")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

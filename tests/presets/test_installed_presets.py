@@ -14,7 +14,7 @@ from keras_attn_zoo.cli import main
 from keras_attn_zoo.presets import preset_registry
 from keras_attn_zoo.presets.preset_registry import fetch_preset, find_preset, published_folder
 from keras_attn_zoo.translators import Translator
-from tests.presets.preset_server import NAME, TEXTS, files_of
+from tests.presets.preset_server import NAME, TEXTS, files_of, write_registry
 
 pytestmark = [pytest.mark.one_backend, pytest.mark.long]
 
@@ -23,9 +23,25 @@ PACKAGE = "keras_attn_zoo_presets"
 
 
 @pytest.fixture(scope="module")
-def wheel(saved, tmp_path_factory):
-    """The wheel of a folder with the programs of `presets/`, but one preset."""
-    return _build(saved, tmp_path_factory.mktemp("wheel"))
+def checkout(saved, tmp_path_factory):
+    """A checkout with the programs of `presets/`, but one preset, and things that were left there."""
+    folder = tmp_path_factory.mktemp("checkout")
+    shutil.copytree(saved, folder / "presets")
+    for path in (path for path in PRESETS.iterdir() if path.is_file()):
+        shutil.copy(path, folder / "presets")
+    (folder / "keras_attn_zoo" / "presets").mkdir(parents=True)
+    write_registry(folder / "keras_attn_zoo" / "presets" / "presets.json", saved)
+    shutil.copytree(saved / NAME, folder / "presets" / "draft_de_en")
+    for name in ("README.md~", ".config.json.swp", "assets/more.spm", f"../build/lib/{PACKAGE}/{NAME}/old.json"):
+        path = folder / "presets" / NAME / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout, tmp_path_factory):
+    return _build(checkout, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -36,19 +52,17 @@ def site_packages(wheel, tmp_path_factory):
     return folder
 
 
-def _build(presets, folder):
-    """Build the wheel of a folder of presets by the programs of `presets/`."""
-    shutil.copytree(presets, folder / "presets")
-    for path in (path for path in PRESETS.iterdir() if path.is_file()):
-        shutil.copy(path, folder / "presets")
-    _pip("wheel", "--no-build-isolation", "--wheel-dir", folder, folder / "presets")
+def _build(checkout, folder):
+    """Build the wheel of the presets of a checkout into a folder."""
+    _pip("wheel", "--no-build-isolation", "--wheel-dir", folder, checkout / "presets")
     [path] = folder.glob("*.whl")
     return path
 
 
-def _pip(*arguments):
+def _pip(*arguments, **options):
     offline = ["--no-index", "--no-deps", "--disable-pip-version-check", "--quiet"]
-    subprocess.run([sys.executable, "-m", "pip", arguments[0], *offline, *map(str, arguments[1:])], check=True)
+    command = [sys.executable, "-m", "pip", arguments[0], *offline, *map(str, arguments[1:])]
+    subprocess.run(command, check=True, **options)
 
 
 @pytest.fixture
@@ -59,9 +73,22 @@ def installed(server, site_packages, tmp_path, monkeypatch):
     return folder / PACKAGE / NAME
 
 
-def test_the_wheel_has_presets_and_no_programs(wheel, saved):
+def test_the_wheel_has_the_published_files_and_nothing_beside_them(wheel, saved):
     names = [name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name]
     assert sorted(names) == sorted(f"{PACKAGE}/{NAME}/{file}" for file in files_of(saved / NAME))
+
+
+@pytest.mark.parametrize("change", [lambda path: path.write_text("{}"), Path.unlink], ids=["altered", "missing"])
+def test_no_wheel_is_built_of_other_files(checkout, tmp_path, change):
+    folder = shutil.copytree(checkout, tmp_path / "checkout")
+    path = folder / "presets" / NAME / "config.json"
+    change(path)
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        _pip(
+            "wheel", "--no-build-isolation", "--wheel-dir", tmp_path, folder / "presets", capture_output=True, text=True
+        )
+    said = f"{path} is missing or not as presets.json has it: restore it, or build {NAME} again."
+    assert said in map(str.strip, error.value.stderr.splitlines()) and "Traceback" not in error.value.stderr
 
 
 def test_its_version_is_that_of_the_registry(wheel):
@@ -125,7 +152,11 @@ def test_what_is_left_of_a_package_is_no_place(installed, server, tmp_path):
 def test_every_published_preset_is_found_in_the_wheel_as_published(tmp_path, monkeypatch):
     """By its checksums, with the checkout out of reach."""
     folder = tmp_path / "site-packages"
-    _pip("install", "--target", folder, _build(PRESETS, tmp_path))
+    checkout = tmp_path / "checkout"
+    shutil.copytree(PRESETS, checkout / "presets")
+    (checkout / "keras_attn_zoo" / "presets").mkdir(parents=True)
+    shutil.copy(preset_registry.REGISTRY, checkout / "keras_attn_zoo" / "presets")
+    _pip("install", "--target", folder, _build(checkout, tmp_path))
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setattr(preset_registry, "CHECKOUT", tmp_path / "nowhere")
     expected = {name: folder / PACKAGE / name for name in preset_registry.published()}

@@ -11,7 +11,7 @@ from keras_attn_zoo.presets import preset_registry
 from keras_attn_zoo.site import site_builder
 from keras_attn_zoo.translators import live_folder
 
-NAMES = ("luong_general_tatoeba_de_en", "uniform_tatoeba_de_en")
+NAMES = ("transformer_average_tatoeba_de_en", "uniform_tatoeba_de_en")
 REAL_DOCS = site_builder.DOCS
 
 

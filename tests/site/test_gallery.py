@@ -68,7 +68,7 @@ def test_every_mechanism_is_on_the_page_of_its_layer(built):
     assert "Multiplicative attention: the energy is a product of query and key." in pages["LuongAttention"]
     assert "Luong and others (2015): Effective Approaches" in pages["LocalAttention"]
     assert "eq. 1-2" in pages["MultiHeadAttention"] and "§2.7" in pages["MultiHeadAttention"]
-    assert "Presets with it luong_general_tatoeba_de_en : Multiplicative attention" in pages["LuongAttention"]
+    assert "Presets with it transformer_average_tatoeba_de_en : A Transformer whose" in pages["AverageAttention"]
     assert "Presets with it" not in pages["BahdanauAttention"]
 
 

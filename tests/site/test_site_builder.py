@@ -138,13 +138,13 @@ def test_a_site_that_fails_leaves_nothing(small, docs, built, tmp_path, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(site_builder, "write_guide", lambda folder: None)
         for limit, most, message in (
-            ("MOST", 1_000_000, r"the site would have [\d.]+ MB, above 1 MB: presets 8\.3, "),
+            ("MOST", 1_000_000, r"the site would have [\d.]+ MB, above 1 MB: presets 10\.0, "),
             (
                 "MOST_OF_FIRST_VIEW",
                 90_000,
                 r"the first view, before a model is chosen, would load 1\d\d KB, above 90 KB",
             ),
-            ("MOST_OF_MODEL", 2_000_000, f"{NAMES[0]} would load 3\\.7 MB when it is chosen, above 2 MB"),
+            ("MOST_OF_MODEL", 2_000_000, f"{NAMES[0]} would load 5\\.4 MB when it is chosen, above 2 MB"),
         ):
             with patch.context() as limited:
                 limited.setattr(site_builder, limit, most)

@@ -77,8 +77,8 @@ def test_a_playground_shows_the_weights_that_were_chosen(open_page):
     "path", ["index.html", "gallery/index.html", "gallery/average_attention.html", "presets/index.html"]
 )
 def test_a_page_fits_a_phone_in_the_dark(open_page, path):
-    browser = open_page(path, width=360, height=740, dark=True, touch=True)
-    assert browser.run("document.documentElement.scrollWidth") <= 360
+    browser = open_page(path, width=320, height=740, dark=True, touch=True)
+    assert browser.run("document.documentElement.scrollWidth") <= 320
     assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 22, 28)"
     browser.click("document.getElementById('theme')")
     assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

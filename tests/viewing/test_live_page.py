@@ -3,10 +3,12 @@
 import collections
 import contextlib
 import json
+import os
 import re
 import resource
 import runpy
 import shutil
+import time
 from pathlib import Path
 
 import keras
@@ -17,6 +19,7 @@ from keras_attn_zoo.cli import main
 from keras_attn_zoo.data.subwords import train_subwords
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch
 from keras_attn_zoo.presets.preset_registry import find_preset, published
+from keras_attn_zoo.support.checksums import sha256
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.fetching import DownloadError
 from keras_attn_zoo.translators import TranslationPreprocessor, TranslationTokenizer, Translator, live_folder
@@ -251,19 +254,29 @@ def test_a_file_that_is_cut_altered_or_missing_is_named(browser, tiny_site, tmp_
         assert browser.run(COLOUR) == "rgb(179, 38, 30)"
 
 
+def tell(folder, change):
+    """Change what the page of a folder is told of its models; return that."""
+    page = folder / "index.html"
+    live = json.loads(re.search('id="data">(.*?)</script>', page.read_text("utf-8"))[1])["live"]
+    change(live)
+    page.write_text(Page([], [], []).html(live), "utf-8")
+    return live
+
+
 def with_four(folder, site_folder, change=lambda live: None):
     """A page that has the tiny RNN under four names, one of them for the other direction; return what it is told."""
     shutil.copytree(site_folder, folder)
-    live = json.loads(re.search('id="data">(.*?)</script>', (folder / "index.html").read_text("utf-8"))[1])["live"]
-    (known,) = live["models"]
     directions = {"a": ["de", "en"], "b": ["de", "en"], "x": ["en", "de"], "c": ["de", "en"]}
-    live["models"] = [
-        {**known, "name": name, "languages": languages, "system": {**known["system"], "name": name}}
-        for name, languages in directions.items()
-    ]
-    change(live)
-    (folder / "index.html").write_text(Page([], [], []).html(live), "utf-8")
-    return live
+
+    def multiply(live):
+        (known,) = live["models"]
+        live["models"] = [
+            {**known, "name": name, "languages": languages, "system": {**known["system"], "name": name}}
+            for name, languages in directions.items()
+        ]
+        change(live)
+
+    return tell(folder, multiply)
 
 
 CAPTIONS = "[...document.querySelectorAll('.panel .caption')].map(one => one.textContent)"
@@ -368,6 +381,38 @@ def test_sentences_stay_when_other_models_are_chosen(browser, tiny_site, tmp_pat
         assert browser.complaints == []
 
 
+def test_languages_are_named_by_whatever_code_they_have(browser, tiny_site, tmp_path):
+    def rename(live):
+        for model, languages in zip(live["models"], (["zh_CN", "pt-BR"], ["Old Norse", "x"]), strict=False):
+            model["languages"] = languages
+
+    with_four(tmp_path / "live", tiny_site[0], rename)
+    with opened(browser, tmp_path / "live"):
+        names = browser.run("[...document.querySelectorAll('.models .group')].map(one => one.ariaLabel)")
+        directions = ["Chinese (China) → Brazilian Portuguese", "Old Norse → x", "English → German", "German → English"]
+        assert names == directions and browser.complaints == []
+
+
+def test_a_site_that_is_published_anew_is_never_mixed_with_the_earlier_one(browser, tiny_site, tmp_path):
+    """Although its host lets a browser keep files."""
+    folder = shutil.copytree(tiny_site[0], tmp_path / "live")
+    weights, script = folder / "models" / "rnn" / "model.weights.h5", folder / "live.js"
+    with opened(browser, folder, {"Cache_Control": "max-age=600"}) as address:
+        assert choose(browser, "rnn") == "Ready: rnn."
+        # Of another size and checksum, which the page compares.
+        weights.write_bytes(weights.read_bytes() + b"anew")
+        record = {"size": weights.stat().st_size, "sha256": sha256(weights)}
+        tell(folder, lambda live: live["models"][0]["files"]["weights"].update(record))
+        script.write_text(script.read_text("utf-8").replace("split it.", "cut it."), "utf-8")
+        for path in (weights, script, folder / "index.html"):
+            os.utime(path, times=(time.time() + 60,) * 2)
+        # As once the browser has let the page itself go.
+        browser.open(f"{address}?")
+        assert choose(browser, "rnn") == "Ready: rnn."
+        assert translate(browser, "kalomi " * 20).endswith(": cut it.")
+        assert browser.complaints == []
+
+
 def test_without_a_network_it_says_so(browser, tiny_site):
     with opened(browser, tiny_site[0]):
         pass
@@ -447,19 +492,51 @@ def test_threads_are_used_where_a_host_permits_them(browser, tiny_site):
             assert max(count - before[process] for process, count in workers(browser).items()) == 3
 
 
+def stop_in(browser, number):
+    """Have the next translation stopped in its first, second ... model."""
+    # Behind the request, so that the search has begun.
+    browser.run(
+        f"(() => {{ let left = {number}; const post = Worker.prototype.postMessage; "
+        "Worker.prototype.postMessage = function (message) { post.call(this, message); "
+        "if (message.kind === 'examine' && !--left) { Worker.prototype.postMessage = post; explorer.live.stop(); } }; "
+        "})()"
+    )
+
+
 def test_it_stops_in_the_middle_and_goes_on(page, tiny_site):
     choose(page, "rnn")
-    # Behind the request, so that the search has begun.
-    page.run(
-        "(() => { const post = Worker.prototype.postMessage; Worker.prototype.postMessage = function (message) { "
-        "post.call(this, message); if (message.kind === 'examine') { Worker.prototype.postMessage = post; "
-        "explorer.live.stop(); } }; })()"
-    )
+    stop_in(page, 1)
     assert translate(page, SENTENCES[0]) == "Stopped."
     assert page.run(COLOUR) == "rgb(91, 97, 112)"
     assert page.run("explorer.store.sentences.length") == 0
     assert translate(page, SENTENCES[2]) == ""
     check(page, tiny_site[1], SENTENCES[2])
+
+
+def test_an_earlier_result_outlasts_one_that_is_stopped(browser, tiny_site, tmp_path):
+    with_four(tmp_path / "live", tiny_site[0])
+    with opened(browser, tmp_path / "live"):
+        choose(browser, "a")
+        for sentence in SENTENCES[:2]:
+            translate(browser, sentence)
+        choose(browser, "b", "c")
+        for looking in (0, 1):
+            # One may look at another sentence meanwhile.
+            browser.run(
+                "explorer.renew = (...all) => { delete explorer.renew; explorer.renew(...all); "
+                f"explorer.showSentence({looking}); }}"
+            )
+            stop_in(browser, 2)
+            assert translate(browser, SENTENCES[0]) == "Stopped."
+            check(browser, {"a": tiny_site[1]["rnn"]}, SENTENCES[looking])
+        browser.run("explorer.showSentence(0)")
+        check(browser, {"a": tiny_site[1]["rnn"]}, SENTENCES[0])
+        stop_in(browser, 2)
+        translate(browser, SENTENCES[2])
+        assert browser.run(CAPTIONS)[1:] == ["Stopped."] * 2
+        translate(browser, SENTENCES[0])
+        check(browser, dict.fromkeys("abc", tiny_site[1]["rnn"]), SENTENCES[0])
+        assert browser.run("explorer.store.sentences.length") == 3 and browser.complaints == []
 
 
 def test_what_cannot_be_translated_is_said(page):
@@ -549,19 +626,38 @@ def test_every_form_finds_what_python_finds_beside_each_other(browser, libraries
         assert browser.complaints == []
 
 
+@pytest.fixture(scope="session")
+def preset_site(libraries, tmp_path_factory):
+    """The folder of a page with every preset, and these by name."""
+    folders = {name: Path(find_preset(name)) for name in published()}
+    translators = {name: Translator.from_preset(folder) for name, folder in folders.items()}
+    live = tmp_path_factory.mktemp("presets") / "live"
+    write_live_folder({name: LiveModel(one, folders[name]) for name, one in translators.items()}, live)
+    return live, translators
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", published())
-def test_every_preset_finds_what_python_finds(browser, libraries, tmp_path, name):
-    preset = Path(find_preset(name))
-    translator = Translator.from_preset(preset)
-    write_live_folder({name: LiveModel(translator, preset)}, tmp_path / "live")
-    assert sum(path.stat().st_size for path in (tmp_path / "live" / "models").rglob("*.*")) <= 6_000_000
-    with opened(browser, tmp_path / "live"):
+def test_every_preset_finds_what_python_finds(browser, preset_site, name):
+    folder, translators = preset_site
+    assert sum(path.stat().st_size for path in (folder / "models" / name).rglob("*.*")) <= 6_000_000
+    with opened(browser, folder):
         assert choose(browser, name) == f"Ready: {name}."
         for number, sentence in enumerate(for_preset(name)):
             target = "I will call you." if number % 4 == 0 else None
             assert translate(browser, sentence, target or "") == ""
-            check(browser, {name: translator}, sentence, target)
+            check(browser, {name: translators[name]}, sentence, target)
+        assert browser.complaints == []
+
+
+@pytest.mark.slow
+def test_all_presets_find_what_python_finds_beside_each_other(browser, preset_site):
+    folder, translators = preset_site
+    with opened(browser, folder):
+        assert choose(browser, *translators) == f"Ready: {', '.join(translators)}."
+        for sentence, target in ((GERMAN[0], "I will call you."), (GERMAN[2], None)):
+            assert translate(browser, sentence, target or "") == ""
+            check(browser, translators, sentence, target)
         assert browser.complaints == []
 
 

@@ -127,6 +127,21 @@ def test_every_layer_and_head_can_be_chosen(page):
     assert columns == ["<s>", *rows[:-1]] and (np.triu(values, 1) == 0).all()
 
 
+def test_keys_go_through_all_layers_and_back(browser, tmp_path):
+    for best, order in (("all", [0, 1, 2, "best"]), (1, [2, "mean", 0, "best"])):
+        system = dataclasses.replace(samples.system(layers=3), shown=best)
+        opened(browser, tmp_path, [system], [[samples.result(layers=3)]], [samples.sentence(None)])
+        for key, expected in (("]", order), ("[", [*order[2::-1], "best"])):
+            found = []
+            for _ in expected:
+                browser.key(key)
+                found.append(browser.run("explorer.panels[0].choice.layer"))
+            assert found == expected
+    choose(browser, "layer", 1)
+    browser.key("]")
+    assert browser.run("explorer.panels[0].choice.layer") == 2
+
+
 def test_prior_and_posterior_stand_side_by_side(browser, tmp_path):
     one = samples.page()
     opened(browser, tmp_path, one.systems[1:], [of[1:] for of in one.results[:1]])

@@ -66,16 +66,13 @@ class Store {
   }
 
   // Add a sentence that was typed in, with its given translation or null: in its own place if it is there already, or
-  // of the oldest one if there are many. Return its number.
+  // of the oldest one if there are many. Return its number, and the sentence that was in its own place before.
   add({ data, weights }, target = null) {
     const sentence = { ...data.sentences[0], systems: data.systems, target, weights };
     const known = this.sentences.findIndex((one, i) => i >= this.given && one.text === sentence.text && one.target === target);
-    if (known >= 0) {
-      this.sentences[known] = sentence;
-      return known;
-    }
+    if (known >= 0) return [known, ...this.sentences.splice(known, 1, sentence)];
     if (this.sentences.length === this.given + KEPT) this.sentences.splice(this.given, 1);
-    return this.sentences.push(sentence) - 1;
+    return [this.sentences.push(sentence) - 1];
   }
 }
 

@@ -55,11 +55,17 @@ const MEMORY = { first: 250e6, byte: 15 };
 
 const sizeOf = ({ files }) => Object.values(files).reduce((sum, { size }) => sum + size, 0);
 
-// From which language into which, if that is known.
-function directionOf({ languages }) {
-  const names = new Intl.DisplayNames("en", { type: "language" });
-  return languages ? languages.map((one) => names.of(one)).join(" → ") : "";
+// The name of a language, also of a code as locales write it, such as "zh_CN"; or what was given, if it is no code.
+function languageOf(code) {
+  try {
+    return new Intl.DisplayNames("en", { type: "language" }).of(code.replaceAll("_", "-"));
+  } catch {
+    return code;
+  }
 }
+
+// From which language into which, if that is known.
+const directionOf = ({ languages }) => (languages ?? []).map(languageOf).join(" → ");
 
 class BrowserModels {
   // "given": models and libraries, as `live_folder` writes them; "say": function of a message, and of whether it is of a

@@ -48,10 +48,16 @@ class Page {
     else if (systems.length) this.addPanel({});
   }
 
-  // Show one more sentence, and the translation that was given with it, or null.
+  // Show one more sentence, and the translation that was given with it, or null. Return a function that undoes it, if it
+  // has replaced an earlier result.
   take(found, target) {
-    this.showSentence(this.store.add(found, target), target !== null);
-    return this.sentence;
+    const [index, earlier] = this.store.add(found, target);
+    this.showSentence(index, target !== null);
+    return () => {
+      if (!earlier) return;
+      this.store.sentences[index] = earlier;
+      if (this.index === index) this.showSentence(index, target !== null);
+    };
   }
 
   // Show what has become of a sentence since; a panel that has not changed stays as it is.
@@ -95,18 +101,21 @@ class Page {
       say("Translating …");
       const typed = this.areas.map(({ value }) => value);
       const given = target.value.trim() === "" ? null : target.value;
+      let sentence = null;
+      let undo = null;
       try {
-        let sentence = null;
         for await (const found of this.live.examine(text.value, given)) {
           if (sentence) this.renew(sentence, found);
           else {
             // The list has it now.
             this.filled = typed;
-            sentence = this.take(found, given);
+            undo = this.take(found, given);
+            ({ sentence } = this);
           }
         }
         say(this.live.fault, true);
       } catch (error) {
+        if (this.live.stopped) undo?.();
         say(error.message, !this.live.stopped);
       }
       button.disabled = false;
@@ -243,9 +252,12 @@ class Page {
     const pick = (control, by) => {
       const select = panel?.controls.querySelector(`[data-control="${control}"]`);
       if (!select) return;
-      // From the best layer on, and not from its place among the choices.
-      if (select.value === "best") select.value = String(panel.system.best);
-      select.selectedIndex = (select.selectedIndex + by + select.options.length) % select.options.length;
+      const { best } = panel.system;
+      // The best layer is another name for one of the choices, in whose place it stands.
+      const named = select.options[0].value === "best" ? (best === "all" ? "mean" : String(best)) : null;
+      const values = Array.from(select.options, ({ value }) => value).filter((value) => value !== "best");
+      const next = cycle(values, select.value === "best" ? named : select.value, by);
+      select.value = next === named ? "best" : next;
       select.dispatchEvent(new Event("change"));
     };
     const actions = {
