@@ -152,6 +152,17 @@ def test_names_are_no_sentences(refused, trained, tmp_path):
         refused(f"there is no model {tmp_path / 'run'} in {tmp_path}", "translate", trained, tmp_path / "run", *more)
 
 
+def test_what_is_read_is_not_overwritten(refused, trained, tmp_path):
+    path, hard, soft = (tmp_path / name for name in ("in", "hard", "soft"))
+    path.write_text("rot haus\n")
+    hard.hardlink_to(path)
+    soft.symlink_to(path)
+    for output, option in ((path, "--input"), (hard, "--prefix"), (soft, "--require-file")):
+        said = f"--output {output} would overwrite {option} {path}: name another file."
+        refused(said, "translate", trained, "--output", output, option, path)
+    assert path.read_text() == "rot haus\n" and len(list(tmp_path.iterdir())) == 3
+
+
 def test_models_before_the_sentences_are_an_ensemble(attn_zoo, refused, trained, translations, tmp_path):
     """Of a model and its own preset, which translate as it does."""
     preset = trained / "best"
