@@ -15,7 +15,7 @@ from keras_attn_zoo.data.subwords import SPECIAL_PIECES
 from keras_attn_zoo.support.checksums import write_checksums
 from keras_attn_zoo.support.errors import UserError, choice
 from keras_attn_zoo.support.extras import require
-from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, shown, write_json
+from keras_attn_zoo.support.files import PathLike, atomic_path, check_new_folder, write_json
 from keras_attn_zoo.translators.onnx_graphs import SearchPrograms, next_name, silent
 from keras_attn_zoo.translators.preprocessor import check_exported
 from keras_attn_zoo.translators.search import FURTHER_SETTINGS, settings_of, suppressed_logits
@@ -112,7 +112,7 @@ def exported_search(translator: Any) -> dict[str, Any]:
 
 
 def check_onnx_export(folder: PathLike) -> None:
-    """Raise unless an export to ONNX can begin: under PyTorch, with its packages, and into a folder that is not there.
+    """Raise unless an export to ONNX can begin: under PyTorch, with its packages, and into a new folder.
 
     Raises:
         UserError: see `export_to_onnx`.
@@ -130,8 +130,7 @@ def check_onnx_export(folder: PathLike) -> None:
             f"an export to ONNX needs PyTorch {least} or later, not {torch.__version__}: pip install --upgrade torch."
         )
     require("onnx", "onnxruntime", "onnxscript", user="an export to ONNX", extra="onnx")
-    if kind_of(folder) is not None:
-        raise UserError(f"{shown(folder)} already exists: choose another folder, or remove it.")
+    check_new_folder(folder)
 
 
 def check_program(path: Path) -> None:

@@ -422,12 +422,15 @@ def test_other_backends_say_which_one_writes_it(tmp_path):
 def test_commands_say_what_they_do_not_take(tmp_path, capsys):
     _, folder = exported(BY_DAY)
     page, preset = tmp_path / "page.html", folder.parent / "preset"
+    page.touch()
     for arguments, text in (
         (["translate", folder, "x", "--strategy", "sampling"], "exported to ONNX, with a plain beam search: leave out"),
         (["translate", folder, folder, "x"], "an ensemble takes no translator that was exported to ONNX"),
         (["explore", folder, "x", "--output", page], "exported to ONNX"),
         (["export", folder, "--to", "transformers", "new", "--precision", "int8"], "only --to onnx has a precision"),
         (["export", preset, "--to", "onnx", folder], "already exists"),
+        # Before any model is looked for.
+        *((["export", "nosuch", "--to", to, page / "new"], "cannot write") for to in ("onnx", "transformers")),
     ):
         assert main([str(argument) for argument in arguments]) == 2
         assert text in capsys.readouterr().err
