@@ -21,6 +21,7 @@ from keras_attn_zoo.data.truecasing import Truecaser
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch, Sampling
 from keras_attn_zoo.layers.base.positions import POSITIONS
 from keras_attn_zoo.onnx import ONNXTranslator, onnx_translator
+from keras_attn_zoo.onnx.onnx_steps import ONNXSteps
 from keras_attn_zoo.presets.preset_registry import find_preset, published
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.outline import body_arguments
@@ -360,6 +361,33 @@ def test_programs_are_opened_once_wherever_the_process_is(tmp_path, monkeypatch)
         late.translate(TEXTS[2])
     with pytest.raises(UserError, match="threads must be a positive integer; received 0"):
         ONNXTranslator(folder, threads=0)
+
+
+@only_torch
+def test_an_interrupt_ends_the_step_of_another_thread(monkeypatch):
+    served, step, ended = ONNXTranslator(exported(BY_DAY)[1], threads=2), ONNXSteps.__call__, []
+    longest, shorter = TEXTS[1], TEXTS[2]
+
+    def late(self, *arguments):
+        # That of the shorter sentence still runs when the other one is done.
+        waits = 1000 if self.mask.shape[1] < len(served.encode([longest])[0]) else 0
+        while waits and not self._options.terminate:
+            time.sleep(0.01)
+            waits -= 1
+        try:
+            return step(self, *arguments)
+        except Exception as error:
+            ended.append(str(error))
+            raise
+
+    def interrupt(done):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(ONNXSteps, "__call__", late)
+        served.translate([longest, shorter], batch_size=1, progress=interrupt)
+    assert len(ended) == 1 and "terminate" in ended[0]
+    assert len(served.translate([longest, shorter], batch_size=1)) == 2
 
 
 @only_torch
