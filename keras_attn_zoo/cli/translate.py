@@ -105,9 +105,10 @@ def run(options: argparse.Namespace) -> None:
     if options.sentences:
         windows = [options.sentences]
     else:
+        batch = options.batch_size or (HYPOTHESES if is_exported(options.model) else _BATCH)
         # What is gone on with is kept often; a fast search of long windows keeps all threads busy.
-        batch = options.batch_size or (HYPOTHESES if is_exported(options.model) and not options.resume else _BATCH)
-        windows = read_windows("-" if options.input is None else options.input, WINDOW_BATCHES * batch)
+        window = WINDOW_BATCHES * (min(batch, _BATCH) if options.resume else batch)
+        windows = read_windows("-" if options.input is None else options.input, window)
 
     _check_model(options.model)
     translate, made_by = _by_onnx(options) if is_exported(options.model) else _by_keras(options, models)
