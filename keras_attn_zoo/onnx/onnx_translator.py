@@ -235,7 +235,7 @@ class ONNXTranslator:
                 source_tokens=self.source.pieces(source),
                 tokens=self.target.pieces(ids),
                 token_ids=ids,
-                # A copy: it would keep that of the whole batch.
+                # A copy: it would keep that of the padding.
                 attention=weights[: len(ids), :, : len(source)].transpose(1, 0, 2).copy() if attention else None,
             )
             for ids, score, log_prob, weights in _up_to_end(source, found, end)

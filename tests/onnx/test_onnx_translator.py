@@ -354,7 +354,7 @@ def test_programs_are_opened_once_wherever_the_process_is(tmp_path, monkeypatch)
     monkeypatch.chdir("/")
     found = served.translate(TEXTS[2:10], batch_size=1, attention=True)
     assert opened == ["encoder.onnx", "step.onnx"]
-    # None keeps that of a batch.
+    # None keeps that of the padding.
     assert all(best.attention.base is None for [best] in found)
     (copy / "step.onnx").write_bytes(b"another")
     with pytest.raises(UserError, match=r"step\.onnx is damaged or was changed"):
