@@ -27,7 +27,7 @@ from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.outline import body_arguments
 from keras_attn_zoo.support.checksums import write_checksums
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.translators import TranslationTokenizer, Translator
+from keras_attn_zoo.translators import TranslationTokenizer, Translator, onnx_export
 from keras_attn_zoo.translators.onnx_export import _write_tokenizer, check_program, export_to_onnx
 from tests import tiny
 from tests.everyday_sentences import for_preset
@@ -254,6 +254,39 @@ def test_products_in_int8_take_a_quarter_of_the_size(tmp_path):
     # Rows are rounded to one of 255 numbers, and so are weights.
     assert 0 < np.median(differences) < 1
     check_axes(tmp_path / "int8")
+
+
+@only_torch
+@pytest.mark.parametrize("fault", ["no number", "no such token"])
+def test_programs_in_int8_are_run_before_they_are_left(tmp_path, monkeypatch, fault):
+    """Of a fault that valid ONNX has."""
+    import onnx
+
+    (translator, folder), quantize = exported(BY_DAY), onnx_export._quantize
+
+    def write(programs, *paths):
+        for path in paths:
+            shutil.copyfile(folder / path.name, path)
+
+    def spoil(path):
+        quantize(path)
+        model = onnx.load(path)
+        if fault == "no number":
+            scale = next(one for one in model.graph.initializer if one.name.endswith("_scale"))
+            scale.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(scale) * np.nan, scale.name))
+        elif path.name == "step.onnx":
+            for node in model.graph.node:
+                node.input[:] = ["beyond" if name == "token_ids" else name for name in node.input]
+            model.graph.initializer.append(onnx.numpy_helper.from_array(np.int32(10**6), "far"))
+            model.graph.node.insert(0, onnx.helper.make_node("Add", ["token_ids", "far"], ["beyond"]))
+        onnx.save(model, path)
+
+    monkeypatch.setattr(onnx_export, "_write_programs", write)
+    monkeypatch.setattr(onnx_export, "_quantize", spoil)
+    said = {"no number": "differs from Keras by nan", "no such token": "onnxruntime cannot run what was exported: .*"}
+    with pytest.raises(UserError, match=said[fault]) as error:
+        export_to_onnx(translator, tmp_path / "new", "int8")
+    assert "\n" not in str(error.value) and not list(tmp_path.iterdir())
 
 
 @only_torch
