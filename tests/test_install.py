@@ -143,7 +143,7 @@ def test_the_command_line_names_all_that_is_missing_in_one_line(missing, also, r
     code = f"import sys\nsys.modules.update({dict.fromkeys([*TRANSLATE, *missing])})\n"
     done = run(code + "from keras_attn_zoo.cli import main\nsys.exit(main(sys.argv[1:]))", "demo")
     needs = ", ".join(TRANSLATE.values()) + also
-    line = f"attn-zoo: error: attn-zoo needs {needs}: pip install {remedy}.\n"
+    line = f"attn-zoo: error: attn-zoo demo needs {needs}: pip install {remedy}.\n"
     assert (done.returncode, done.stderr) == (2, line)
 
 
@@ -157,7 +157,16 @@ def test_a_mistyped_folder_is_named_where_keras_is_missing(tmp_path):
     missing, empty, preset = done.stderr.splitlines()
     assert missing.endswith(f"no folder or published preset {tmp_path / 'nowhere'}: check the path.")
     assert f"{tmp_path / 'empty'} is no model" in empty and "translator.json" in empty
-    assert "attn-zoo needs keras-hub" in preset
+    assert "attn-zoo translate needs keras-hub" in preset
+
+
+def test_presets_are_listed_and_verified_with_the_package_alone():
+    code = f"import sys\nsys.modules.update({dict.fromkeys(['keras', *TRANSLATE, 'jax', 'tensorflow', 'torch'])})\n"
+    code += "from keras_attn_zoo.cli import main\n"
+    code += "print(*[main(['presets', *more]) for more in ([], ['--verify'], ['publish', 'presets', 'hf://user'])])"
+    done = run(code)
+    assert done.stdout.splitlines()[-1] == "0 0 2" and "| bahdanau_tatoeba_de_en " in done.stdout
+    assert done.stderr.startswith("attn-zoo: error: attn-zoo presets publish needs keras-hub")
 
 
 def test_a_site_is_verified_with_the_package_alone():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from keras_attn_zoo.cli.options import MODEL, if_installed, refuse
 from keras_attn_zoo.cli.parser import Command, Parser
+from keras_attn_zoo.support.files import check_new_folder
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,13 +40,14 @@ def run(options: argparse.Namespace) -> None:
     """Export."""
     if options.to != "onnx":
         refuse(options, "only --to onnx has a precision", precision=None)
+    # Before a model is loaded.
+    check_new_folder(options.folder)
     from keras_attn_zoo.runs.loading import load_translator
     from keras_attn_zoo.translators.marian import export_to_transformers
     from keras_attn_zoo.translators.onnx_export import check_onnx_export, export_to_onnx
     from keras_attn_zoo.translators.saved_model_export import export_to_saved_model
 
     if options.to == "onnx":
-        # Before a model is loaded.
         check_onnx_export(options.folder)
         translator = load_translator(options.model)
         _LOG.info("exporting %s, which takes a minute or two", options.model)

@@ -87,7 +87,7 @@ def _run(parser, action, arguments, interrupt_hint, stoppable):
         if (needs_keras := getattr(options, "needs_keras", None)) is not None and not needs_keras(options):
             with shown(logging.INFO):
                 return (action or options.action)(options) or 0
-        require(user=parser.prog, backend=True)
+        require(user=getattr(options, "parser", parser).prog, backend=True)
         own = options.own_backend(options) if options.own_backend and options.backend is None else None
         collect_less_garbage()
         job = options.job(options) if callable(options.job) else options.job

@@ -238,4 +238,5 @@ COMMAND = Command(
     add_arguments,
     run,
     subcommands=[_VERIFY_REMOTE, _PUBLISH],
+    needs_keras=lambda options: False,
 )

@@ -97,6 +97,7 @@ def run(options: argparse.Namespace) -> None:
         raise UserError("--mean is for an ensemble: give several models before the sentences, or leave it out.")
     if options.resume and options.output is None:
         raise UserError("--resume goes on with a file: name it by --output.")
+    _refuse_to_overwrite(options)
     check_strategy_options(options)
     if options.n_best > 1 and options.scores:
         raise UserError("--n-best already writes the scores: leave --scores out.")
@@ -104,9 +105,10 @@ def run(options: argparse.Namespace) -> None:
     if options.sentences:
         windows = [options.sentences]
     else:
+        batch = options.batch_size or (HYPOTHESES if is_exported(options.model) else _BATCH)
         # What is gone on with is kept often; a fast search of long windows keeps all threads busy.
-        batch = options.batch_size or (HYPOTHESES if is_exported(options.model) and not options.resume else _BATCH)
-        windows = read_windows("-" if options.input is None else options.input, WINDOW_BATCHES * batch)
+        window = WINDOW_BATCHES * (min(batch, _BATCH) if options.resume else batch)
+        windows = read_windows("-" if options.input is None else options.input, window)
 
     _check_model(options.model)
     translate, made_by = _by_onnx(options) if is_exported(options.model) else _by_keras(options, models)
@@ -116,6 +118,17 @@ def run(options: argparse.Namespace) -> None:
         for window in _from_leader(options, windows):
             _translate_window(translate, window, done, options, output.append, show)
             done += len(window)
+
+
+def _refuse_to_overwrite(options):
+    """Raise if the output is a file that is read, whatever name it is given."""
+    for name in ("input", "prefix", "require_file"):
+        read, written = getattr(options, name), options.output
+        if None in (read, written) or not kind_of(read) == kind_of(written) == "file":
+            continue
+        if os.path.samefile(read, written):
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(f"--output {shown(written)} would overwrite {option} {shown(read)}: name another file.")
 
 
 def _check_model(model):

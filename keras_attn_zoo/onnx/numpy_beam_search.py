@@ -184,7 +184,7 @@ class BeamSearch:
         """Return the translations of one sentence."""
         scores = self._scored(hypotheses["log_probs"], hypotheses)
         return [
-            Found(float(score), float(log_prob), tokens[1:], None if attention is None else attention)
+            _found(score, log_prob, tokens, attention)
             for score, log_prob, tokens, attention in zip(
                 scores,
                 hypotheses["log_probs"],
@@ -240,7 +240,7 @@ class PooledBeamSearch(BeamSearch):
         scores = candidates / np.float32(position) ** self.length_penalty
         for place in zip(*np.nonzero(enters), strict=True):
             kept = every["attention"][place] if self.attention else None
-            one = Found(float(scores[place]), float(candidates[place]), every["tokens"][place][1:], kept)
+            one = _found(scores[place], candidates[place], every["tokens"][place], kept)
             pools[place[0]] = sorted([*pools[place[0]], one], key=lambda found: -found.score)[: self.beams]
         running, places = top_k(np.where(ends, np.float32(IMPOSSIBLE), candidates), min(self.beams, ends.shape[1]))
         hypotheses = {name: _at(x, places) for name, x in every.items()} | {"log_probs": running, "pool": pools}
@@ -262,6 +262,11 @@ class PooledBeamSearch(BeamSearch):
     def _read(self, hypotheses):
         """Return the pool of one sentence."""
         return hypotheses["pool"][: self.n_best]
+
+
+def _found(score, log_prob, tokens, attention):
+    """A translation, with copies of what would keep arrays of the whole batch."""
+    return Found(float(score), float(log_prob), tokens[1:].copy(), None if attention is None else attention.copy())
 
 
 def _at(x, places):

@@ -14,6 +14,7 @@ class ONNXSteps:
         description: what stands in its `translator.json`.
         token_ids: int32 `(sentences, length)`, padded.
         mask: bool, true on tokens.
+        options: `onnxruntime.RunOptions`; once they have `terminate`, a step raises, and the one that runs ends.
 
     Attributes:
         mask: of the sentences that are still searched.
@@ -21,12 +22,19 @@ class ONNXSteps:
     """
 
     def __init__(
-        self, encoder: Any, step: Any, description: dict[str, Any], token_ids: np.ndarray, mask: np.ndarray
+        self,
+        encoder: Any,
+        step: Any,
+        description: dict[str, Any],
+        token_ids: np.ndarray,
+        mask: np.ndarray,
+        options: Any = None,
     ) -> None:
-        self.mask = mask
+        self.mask, self._options = mask, options
         self._step, self._memory, self._state = step, description["memory"], description["state"]
         inputs = {"encoder_token_ids": token_ids, "encoder_padding_mask": mask}
-        self._values = dict(zip([one.name for one in encoder.get_outputs()], _run(encoder, inputs), strict=True))
+        names = [one.name for one in encoder.get_outputs()]
+        self._values = dict(zip(names, self._run(encoder, inputs), strict=True))
         self.beams = 1
         for one in self._memory:
             if one["per"] == "hypothesis":
@@ -47,7 +55,7 @@ class ONNXSteps:
             self._give_memory(lambda x: np.repeat(x[:, :1], beams, axis=1), ("hypothesis",))
             self.beams = beams
         inputs = {"token_ids": token_ids, "parents": rows.astype("int32")}
-        log_probs, attention, *state = _run(self._step, {**inputs, **self._values})
+        log_probs, attention, *state = self._run(self._step, {**inputs, **self._values})
         self._values |= {one["name"]: x for one, x in zip(self._state, state, strict=True)}
         return log_probs.numpy(), attention.numpy()
 
@@ -61,11 +69,10 @@ class ONNXSteps:
             if one["per"] in kinds:
                 self._values[one["name"]] = _tensor(change(self._values[one["name"]].numpy()))
 
+    def _run(self, session, inputs):
+        values = {name: x if isinstance(x, onnxruntime.OrtValue) else _tensor(x) for name, x in inputs.items()}
+        return session.run_with_ort_values(None, values, self._options)
+
 
 def _tensor(array):
     return onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))
-
-
-def _run(session, inputs):
-    values = {name: x if isinstance(x, onnxruntime.OrtValue) else _tensor(x) for name, x in inputs.items()}
-    return session.run_with_ort_values(None, values)

@@ -155,13 +155,17 @@ class ONNXTranslator:
         parallel = max(1, min(self._threads, len(batches)))
         threads = 1 if parallel > 1 else self._threads
         start = self.description["target"]["start"]
+        options = onnxruntime.RunOptions()
 
         def searched(members):
-            return search.search(self.steps([text[i] for i in members], threads), start)
+            return search.search(self.steps([text[i] for i in members], threads, options), start)
+
+        def stop():
+            options.terminate = True
 
         results: list[list[Hypothesis]] = [[] for _ in text]
         done = 0
-        for members, found in zip(batches, in_order(searched, batches, parallel), strict=True):
+        for members, found in zip(batches, in_order(searched, batches, parallel, stop=stop), strict=True):
             for i, of_sentence in zip(members, found, strict=True):
                 results[i] = self._hypotheses(text[i], of_sentence, attention)
             done += len(members)
@@ -180,15 +184,15 @@ class ONNXTranslator:
                 raise SentenceTooLong(number, len(one), longest, most=longest)
         return ids
 
-    def steps(self, sources: Sequence[list[int]], threads: int = 1) -> ONNXSteps:
-        """Return the steps of a search of encoded sentences, each step by so many threads."""
+    def steps(self, sources: Sequence[list[int]], threads: int = 1, options: Any = None) -> ONNXSteps:
+        """Return the steps of a search of encoded sentences, each step by so many threads; see there for `options`."""
         mask = np.arange(max(map(len, sources)))[None] < np.array([len(ids) for ids in sources])[:, None]
         token_ids = np.zeros(mask.shape, "int32")
         token_ids[mask] = np.concatenate(sources)
         with self._opening:
             if threads not in self._sessions:
                 self._sessions[threads] = self._open(ENCODER, threads), self._open(STEP, threads)
-        return ONNXSteps(*self._sessions[threads], self.description, token_ids, mask)
+        return ONNXSteps(*self._sessions[threads], self.description, token_ids, mask, options)
 
     def _open(self, name, threads):
         """Return the session of a program; the folder may hold another translator by now."""
@@ -231,7 +235,7 @@ class ONNXTranslator:
                 source_tokens=self.source.pieces(source),
                 tokens=self.target.pieces(ids),
                 token_ids=ids,
-                # A copy: it would keep that of the whole batch.
+                # A copy: it would keep that of the padding.
                 attention=weights[: len(ids), :, : len(source)].transpose(1, 0, 2).copy() if attention else None,
             )
             for ids, score, log_prob, weights in _up_to_end(source, found, end)

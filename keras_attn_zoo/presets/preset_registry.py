@@ -278,7 +278,10 @@ def address_of(name: str, file: str, base_url: str | None = None) -> str:
 
 
 def base_of(base_url: str | None) -> str:
-    """Return the address of a site, by default of the public one."""
+    """Return the address of a site, by default of the public one; raise a `DownloadError` if that is not set."""
+    # Not in capitals, which whoever sets the address may replace in the whole file.
+    if base_url is None and "//owner." in BASE_URL.lower():
+        raise DownloadError(f"the public site has no address yet: set BASE_URL in {shown(__file__)}, now {BASE_URL}.")
     return base_url or BASE_URL
 
 

@@ -193,6 +193,27 @@ def kind_of(path: PathLike) -> str | None:
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "stream"
 
 
+def check_new_folder(path: PathLike) -> None:
+    """Raise unless nothing is at a path yet, and a folder can be made there; nothing is left of the attempt.
+
+    Use it before what is to be written there is computed.
+
+    Raises:
+        UserError: something is there; a part of the path is a file, or may not be written to.
+
+    Example:
+        >>> check_new_folder("exported")
+    """
+    path = Path(path)
+    if kind_of(path) is not None:
+        raise UserError(f"{shown(path)} already exists: choose another folder, or remove it.")
+    try:
+        with tempfile.TemporaryDirectory(dir=next(one for one in path.absolute().parents if kind_of(one))):
+            pass
+    except OSError as error:
+        raise write_failed(path, error) from None
+
+
 def check_file(path: PathLike, streams: bool = False) -> None:
     """Raise unless a path is a file or, with `streams`, a pipe or a device.
 

@@ -26,7 +26,13 @@ class InUseError(UserError):
 
 
 @contextlib.contextmanager
-def locked(folder: PathLike, name: str = ".lock", wait: bool = False, deadline: float | None = None) -> Iterator[None]:
+def locked(
+    folder: PathLike,
+    name: str = ".lock",
+    wait: bool = False,
+    deadline: float | None = None,
+    used: PathLike | None = None,
+) -> Iterator[None]:
     """Keep other processes out of a folder, by a locked file with the process number and the host.
 
     The system releases the lock of a process that has ended, however it ended and whatever host its file names.
@@ -36,6 +42,7 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False, deadline: 
         name: name of the lock file.
         wait: whether to wait for another process that holds the lock.
         deadline: the `time.monotonic()` until which to wait; None for no limit.
+        used: what messages say is in use; by default the folder.
 
     Raises:
         InUseError: another process holds the lock.
@@ -85,9 +92,9 @@ def locked(folder: PathLike, name: str = ".lock", wait: bool = False, deadline: 
             continue
         process = f"process {holder[0]} on {holder[1]}" if holder else "another process"
         if not wait or (deadline is not None and time.monotonic() > deadline):
-            raise InUseError(f"{shown(folder)} is in use by {process}: wait until it is done, or stop it.")
+            raise InUseError(f"{shown(used or folder)} is in use by {process}: wait until it is done, or stop it.")
         if not said:
-            _LOG.info("waiting for %s, which is using %s", process, shown(folder))
+            _LOG.info("waiting for %s, which is using %s", process, shown(used or folder))
         said = True
         time.sleep(0.2)
     try:

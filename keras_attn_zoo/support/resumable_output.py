@@ -56,7 +56,7 @@ def resumable_output(path: PathLike, made_by: Mapping[str, Any]) -> Iterator["Re
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise write_failed(path, error) from error
-    with locked(path.parent, f".{path.name}.lock"):
+    with locked(path.parent, f".{path.name}.lock", used=path):
         output = ResumableOutput(path, folder, made_by)
         try:
             yield output

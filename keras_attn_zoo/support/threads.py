@@ -25,16 +25,18 @@ def in_order(
     items: Iterable[_Item],
     count: int,
     initialize: Callable[[], object] | None = None,
+    stop: Callable[[], object] | None = None,
 ) -> Iterator[_Result]:
     """Yield the results of a function for all items, in their order, computing up to `count` of them at once.
 
-    The first error ends it; what has not begun by then is not run.
+    The first error ends it, an interrupt too; what has not begun by then is not run.
 
     Args:
         function: function of an item.
         items: what it is called with.
         count: how many threads there are; one is the caller's own.
         initialize: function that each new thread begins with.
+        stop: function that ends what has begun, which is waited for; called at the end in any case.
 
     Example:
         >>> list(in_order(len, ["a", "bb"], 2))
@@ -56,3 +58,5 @@ def in_order(
         finally:
             for one in waiting:
                 one.cancel()
+            if stop is not None:
+                stop()

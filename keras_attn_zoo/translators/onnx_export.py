@@ -15,7 +15,7 @@ from keras_attn_zoo.data.subwords import SPECIAL_PIECES
 from keras_attn_zoo.support.checksums import write_checksums
 from keras_attn_zoo.support.errors import UserError, choice
 from keras_attn_zoo.support.extras import require
-from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, shown, write_json
+from keras_attn_zoo.support.files import PathLike, atomic_path, check_new_folder, write_json
 from keras_attn_zoo.translators.onnx_graphs import SearchPrograms, next_name, silent
 from keras_attn_zoo.translators.preprocessor import check_exported
 from keras_attn_zoo.translators.search import FURTHER_SETTINGS, settings_of, suppressed_logits
@@ -66,7 +66,6 @@ def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32"
     check_onnx_export(folder)
     settings = exported_search(translator)
     from keras_attn_zoo.onnx.description import DESCRIPTION, ENCODER, STEP
-    from keras_attn_zoo.onnx.onnx_translator import ONNXTranslator
 
     preprocessor = translator.preprocessor
     renormalize = getattr(translator.sampler, "renormalize", True)
@@ -82,17 +81,14 @@ def export_to_onnx(translator: Any, folder: PathLike, precision: str = "float32"
         search = {"search": FURTHER_SETTINGS | settings, "score": _SCORE_OF_POOLED if "pooled" in settings else _SCORE}
         write_json(aside / DESCRIPTION, {**_description(translator, programs), **search, "tokenizers": tokenizers})
         _seal(aside)
-        difference = largest_difference(translator, ONNXTranslator(aside), programs)
-        if not difference < _TOLERANCE:
-            raise UserError(
-                f"what was exported differs from Keras by {difference:.2g}: weights are so large that rounding counts, "
-                "or this version of PyTorch or onnxruntime makes a mistake. Install others."
-            )
+        _check_difference(translator, aside, programs, _TOLERANCE)
         if precision == "int8":
             for name in (ENCODER, STEP):
                 _quantize(aside / name)
                 check_program(aside / name)
             _seal(aside)
+            # It depends on the weights how far integers round; what is infinite or no number is a mistake.
+            _check_difference(translator, aside, programs, np.inf)
 
 
 def exported_search(translator: Any) -> dict[str, Any]:
@@ -112,7 +108,7 @@ def exported_search(translator: Any) -> dict[str, Any]:
 
 
 def check_onnx_export(folder: PathLike) -> None:
-    """Raise unless an export to ONNX can begin: under PyTorch, with its packages, and into a folder that is not there.
+    """Raise unless an export to ONNX can begin: under PyTorch, with its packages, and into a new folder.
 
     Raises:
         UserError: see `export_to_onnx`.
@@ -130,8 +126,7 @@ def check_onnx_export(folder: PathLike) -> None:
             f"an export to ONNX needs PyTorch {least} or later, not {torch.__version__}: pip install --upgrade torch."
         )
     require("onnx", "onnxruntime", "onnxscript", user="an export to ONNX", extra="onnx")
-    if kind_of(folder) is not None:
-        raise UserError(f"{shown(folder)} already exists: choose another folder, or remove it.")
+    check_new_folder(folder)
 
 
 def check_program(path: Path) -> None:
@@ -159,10 +154,34 @@ def _write_programs(programs, encoder, step):
         raise
     except Exception as error:
         # PyTorch's exporter may raise anything, with reports of many lines.
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise UserError(f"PyTorch cannot export this translator: {reason}.") from error
+        raise UserError(f"PyTorch cannot export this translator: {_first_line(error)}.") from error
     check_program(encoder)
     check_program(step)
+
+
+def _check_difference(translator, folder, programs, tolerance):
+    """Raise unless the programs in a folder run, and differ from Keras by less than a tolerance."""
+    from keras_attn_zoo.onnx.onnx_translator import ONNXTranslator
+
+    exported = ONNXTranslator(folder)
+    try:
+        difference = largest_difference(translator, exported, programs)
+    except UserError:
+        raise
+    except Exception as error:
+        # onnxruntime's errors have no common class.
+        raise UserError(
+            f"onnxruntime cannot run what was exported: {_first_line(error)}. Install another version."
+        ) from error
+    if not difference < tolerance:
+        raise UserError(
+            f"what was exported differs from Keras by {difference:.2g}: weights are so large that rounding counts, "
+            "or this version of PyTorch or onnxruntime makes a mistake. Install others."
+        )
+
+
+def _first_line(error):
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
 def _description(translator, programs):

@@ -8,7 +8,7 @@ import keras
 
 from keras_attn_zoo.decoding import Sampling
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, shown
+from keras_attn_zoo.support.files import PathLike, atomic_path, check_new_folder
 from keras_attn_zoo.translators.preprocessor import check_exported
 from keras_attn_zoo.translators.search import search
 
@@ -37,8 +37,7 @@ def export_to_saved_model(translator: Any, folder: PathLike) -> None:
     check_exported(translator.preprocessor)
     if isinstance(translator.sampler, Sampling):
         raise UserError("a SavedModel draws no translations: compile the translator with a beam search first.")
-    if kind_of(folder) is not None:
-        raise UserError(f"{shown(folder)} already exists: choose another folder, or remove it.")
+    check_new_folder(folder)
     import tensorflow as tf
 
     tokenizer, length = translator.preprocessor.tokenizer, translator.preprocessor.decoder_sequence_length

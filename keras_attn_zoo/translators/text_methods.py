@@ -316,7 +316,8 @@ class TextMethods:
 
         def read(source, target, scores):
             scores = scores if rows is None else scores[rows]
-            return ForcedDecoding(*self._pieces(source, target), scores[:, : len(target), : len(source)])
+            # A copy: it would keep that of the whole batch.
+            return ForcedDecoding(*self._pieces(source, target), scores[:, : len(target), : len(source)].copy())
 
         return self._along(sources, targets, batch_size, progress, key, make, read)
 

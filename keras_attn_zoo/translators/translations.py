@@ -71,7 +71,8 @@ def read_hypotheses(
         if "attention" in found:
             beams = found["token_ids"].shape[1]
             scores = found["attention"][row * beams + beam][1 : len(ids) + 1, :, : len(source)]
-            attention = np.transpose(scores, (1, 0, 2))
+            # A copy: it would keep that of the whole batch.
+            attention = np.transpose(scores, (1, 0, 2)).copy()
         hypotheses.append(
             Hypothesis(
                 text=preprocessor.detokenize(ids),

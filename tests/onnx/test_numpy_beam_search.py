@@ -86,6 +86,8 @@ def test_translations_are_those_of_the_search_on_keras(logits, beams, pooled, op
             np.testing.assert_allclose([one.score, one.log_prob], [score, log_prob], rtol=1e-5)
             # Each position attended by the token before it.
             assert one.attention[: len(kept), 0, 0].tolist() == ids[: len(kept)].tolist()
+            # Neither keeps that of a batch.
+            assert one.attention.base is None and one.token_ids.base is None
 
 
 def test_fewer_translations_are_the_first_of_all(logits):

@@ -21,12 +21,13 @@ from keras_attn_zoo.data.truecasing import Truecaser
 from keras_attn_zoo.decoding import BeamSearch, PooledBeamSearch, Sampling
 from keras_attn_zoo.layers.base.positions import POSITIONS
 from keras_attn_zoo.onnx import ONNXTranslator, onnx_translator
+from keras_attn_zoo.onnx.onnx_steps import ONNXSteps
 from keras_attn_zoo.presets.preset_registry import find_preset, published
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.outline import body_arguments
 from keras_attn_zoo.support.checksums import write_checksums
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.translators import TranslationTokenizer, Translator
+from keras_attn_zoo.translators import TranslationTokenizer, Translator, onnx_export
 from keras_attn_zoo.translators.onnx_export import _write_tokenizer, check_program, export_to_onnx
 from tests import tiny
 from tests.everyday_sentences import for_preset
@@ -256,6 +257,39 @@ def test_products_in_int8_take_a_quarter_of_the_size(tmp_path):
 
 
 @only_torch
+@pytest.mark.parametrize("fault", ["no number", "no such token"])
+def test_programs_in_int8_are_run_before_they_are_left(tmp_path, monkeypatch, fault):
+    """Of a fault that valid ONNX has."""
+    import onnx
+
+    (translator, folder), quantize = exported(BY_DAY), onnx_export._quantize
+
+    def write(programs, *paths):
+        for path in paths:
+            shutil.copyfile(folder / path.name, path)
+
+    def spoil(path):
+        quantize(path)
+        model = onnx.load(path)
+        if fault == "no number":
+            scale = next(one for one in model.graph.initializer if one.name.endswith("_scale"))
+            scale.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(scale) * np.nan, scale.name))
+        elif path.name == "step.onnx":
+            for node in model.graph.node:
+                node.input[:] = ["beyond" if name == "token_ids" else name for name in node.input]
+            model.graph.initializer.append(onnx.numpy_helper.from_array(np.int32(10**6), "far"))
+            model.graph.node.insert(0, onnx.helper.make_node("Add", ["token_ids", "far"], ["beyond"]))
+        onnx.save(model, path)
+
+    monkeypatch.setattr(onnx_export, "_write_programs", write)
+    monkeypatch.setattr(onnx_export, "_quantize", spoil)
+    said = {"no number": "differs from Keras by nan", "no such token": "onnxruntime cannot run what was exported: .*"}
+    with pytest.raises(UserError, match=said[fault]) as error:
+        export_to_onnx(translator, tmp_path / "new", "int8")
+    assert "\n" not in str(error.value) and not list(tmp_path.iterdir())
+
+
+@only_torch
 @pytest.mark.slow
 @pytest.mark.parametrize("name", published())
 def test_every_preset_translates_alike(tmp_path, name):
@@ -353,13 +387,40 @@ def test_programs_are_opened_once_wherever_the_process_is(tmp_path, monkeypatch)
     monkeypatch.chdir("/")
     found = served.translate(TEXTS[2:10], batch_size=1, attention=True)
     assert opened == ["encoder.onnx", "step.onnx"]
-    # None keeps that of a batch.
+    # None keeps that of the padding.
     assert all(best.attention.base is None for [best] in found)
     (copy / "step.onnx").write_bytes(b"another")
     with pytest.raises(UserError, match=r"step\.onnx is damaged or was changed"):
         late.translate(TEXTS[2])
     with pytest.raises(UserError, match="threads must be a positive integer; received 0"):
         ONNXTranslator(folder, threads=0)
+
+
+@only_torch
+def test_an_interrupt_ends_the_step_of_another_thread(monkeypatch):
+    served, step, ended = ONNXTranslator(exported(BY_DAY)[1], threads=2), ONNXSteps.__call__, []
+    longest, shorter = TEXTS[1], TEXTS[2]
+
+    def late(self, *arguments):
+        # That of the shorter sentence still runs when the other one is done.
+        waits = 1000 if self.mask.shape[1] < len(served.encode([longest])[0]) else 0
+        while waits and not self._options.terminate:
+            time.sleep(0.01)
+            waits -= 1
+        try:
+            return step(self, *arguments)
+        except Exception as error:
+            ended.append(str(error))
+            raise
+
+    def interrupt(done):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(ONNXSteps, "__call__", late)
+        served.translate([longest, shorter], batch_size=1, progress=interrupt)
+    assert len(ended) == 1 and "terminate" in ended[0]
+    assert len(served.translate([longest, shorter], batch_size=1)) == 2
 
 
 @only_torch
@@ -422,12 +483,15 @@ def test_other_backends_say_which_one_writes_it(tmp_path):
 def test_commands_say_what_they_do_not_take(tmp_path, capsys):
     _, folder = exported(BY_DAY)
     page, preset = tmp_path / "page.html", folder.parent / "preset"
+    page.touch()
     for arguments, text in (
         (["translate", folder, "x", "--strategy", "sampling"], "exported to ONNX, with a plain beam search: leave out"),
         (["translate", folder, folder, "x"], "an ensemble takes no translator that was exported to ONNX"),
         (["explore", folder, "x", "--output", page], "exported to ONNX"),
         (["export", folder, "--to", "transformers", "new", "--precision", "int8"], "only --to onnx has a precision"),
         (["export", preset, "--to", "onnx", folder], "already exists"),
+        # Before any model is looked for.
+        *((["export", "nosuch", "--to", to, page / "new"], "cannot write") for to in ("onnx", "transformers")),
     ):
         assert main([str(argument) for argument in arguments]) == 2
         assert text in capsys.readouterr().err

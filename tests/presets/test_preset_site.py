@@ -65,6 +65,15 @@ def test_a_whole_site_is_verified_without_storing_it(site, server, tmp_path, mon
     assert capsys.readouterr().out == f"{NAME}: as published\n"
 
 
+@pytest.mark.parametrize("action", ["verify-remote", "--download"])
+def test_a_site_without_an_address_is_said_to_have_none(server, tmp_path, monkeypatch, capsys, action):
+    monkeypatch.setattr(preset_registry, "BASE_URL", "https://OWNER.github.io/keras-attn-zoo")
+    assert main(["presets", action, NAME]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("attn-zoo: error: the public site has no address yet: set BASE_URL in ")
+    assert error.count("\n") == 1 and not files_of(tmp_path / "cache")
+
+
 @pytest.mark.parametrize(
     ("change", "fault"),
     [

@@ -20,6 +20,7 @@ from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import (
     atomic_files,
     atomic_path,
+    check_new_folder,
     kind_of,
     open_output,
     read_json,
@@ -124,7 +125,7 @@ def test_links_stay_links_and_their_targets_are_replaced(tmp_path):
 
 
 @pytest.mark.parametrize("beneath", ["file/x", "file/x/y"])
-@pytest.mark.parametrize("write", [open_output, lambda path: atomic_files(path, last="last"), locked])
+@pytest.mark.parametrize("write", [open_output, lambda path: atomic_files(path, last="last"), check_new_folder, locked])
 def test_a_path_through_a_file_is_said_to_be_one(tmp_path, beneath, write):
     (tmp_path / "file").write_text("")
     message = rf"{beneath}\S*: a part of this path is a file, not a folder\. Choose another"
@@ -153,6 +154,18 @@ def test_a_file_that_is_protected_is_not_replaced(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="Permission denied"):
         write_text(path, "new")
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["text"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder in which none can be made")
+def test_a_new_folder_is_refused_where_none_can_be_made(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    check_new_folder(folder / "new" / "one")
+    with pytest.raises(UserError, match=r"folder already exists: choose another folder, or remove it"):
+        check_new_folder(folder)
+    with pytest.raises(UserError, match="cannot write /proc/new/one"):
+        check_new_folder("/proc/new/one")
+    assert not os.listdir(folder)
 
 
 READERS = {

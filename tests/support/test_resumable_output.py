@@ -147,7 +147,7 @@ def test_another_process_is_kept_out_and_another_folder_is_kept(out):
     (out.parent / "out.txt.unfinished" / "mine").write_text("kept")
     with opened(out, {}) as output:
         assert list(output.rest([["a"]])) == [["a"]]
-        with pytest.raises(UserError, match="in use by process"):
+        with pytest.raises(UserError, match=r"out\.txt is in use by process"):
             upper(out)
     assert (out.parent / "out.txt.unfinished" / "mine").read_text() == "kept"
 

@@ -1,5 +1,7 @@
 """The translator: its hypotheses against the NumPy reference, and what batching and compiling may not change."""
 
+import itertools
+
 import keras
 import keras_hub
 import numpy as np
@@ -45,6 +47,11 @@ def scores(translations):
 
 
 # What a hypothesis says.
+
+
+def test_attention_keeps_none_of_other_sentences(task, found):
+    forced = task.force(TEXTS[:2], ["bado", "kalo bado"])
+    assert all(one.attention.base is None for one in (*forced, *itertools.chain(*found)))
 
 
 def test_an_empty_sentence_has_an_empty_translation(task):

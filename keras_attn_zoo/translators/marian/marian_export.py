@@ -14,7 +14,7 @@ from keras_attn_zoo.layers import MultiHeadAttention
 from keras_attn_zoo.support.choices import GATES
 from keras_attn_zoo.support.compat import layers_of
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import PathLike, atomic_path, kind_of, shown, write_json
+from keras_attn_zoo.support.files import PathLike, atomic_path, check_new_folder, write_json
 from keras_attn_zoo.translators.marian.checkpoint import SAFETENSORS, write_safetensors
 from keras_attn_zoo.translators.marian.marian_weights import (
     BIAS,
@@ -59,8 +59,7 @@ def export_to_transformers(translator: Any, folder: PathLike) -> None:
         >>> export_to_transformers(translator, "exported")  # doctest: +SKIP
     """
     check_standard(translator)
-    if kind_of(folder) is not None:
-        raise UserError(f"{shown(folder)} already exists: choose another folder, or remove it.")
+    check_new_folder(folder)
     backbone, preprocessor = translator.backbone, translator.preprocessor
     sides = (preprocessor.source_tokenizer, preprocessor.tokenizer)
     pieces = joint_vocabulary(sides[0].get_vocabulary(), sides[1].get_vocabulary(), sides[1].start_token)
