@@ -52,13 +52,14 @@ def read_description(folder: PathLike) -> dict[str, Any]:
 def _is_whole(found, sums):
     """Whether a description has the values that a search needs, and the sums of all files are known."""
     try:
-        counts = [found["source"]["end"], found["target"]["start"], found["target"]["end"], found["search"]["beams"]]
-        counts += [found["lengths"]["source"] - 1, found["lengths"]["target"] - 1, found["format"]]
+        ids = [found["source"]["end"], found["target"]["start"], found["target"]["end"]]
+        counts = [found["search"]["beams"], found["lengths"]["source"], found["lengths"]["target"], found["format"]]
         named = [part["name"] for kind in ("memory", "state") for part in found[kind]]
         files = {DESCRIPTION, ENCODER, STEP}
         for side in ("source", "target"):
             known = found["tokenizers"][side]
             files |= {known["model"], *(known[kind] for kind in ("vocabulary", "truecaser") if kind in known)}
-        return bool(named) and all(type(one) is int and one > 0 for one in counts) and sums.keys() >= files
+        numbers = all(type(one) is int for one in (*ids, *counts)) and min(ids) >= 0 and min(counts) > 0
+        return bool(named) and numbers and sums.keys() >= files
     except (KeyError, TypeError):
         return False

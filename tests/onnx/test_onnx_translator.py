@@ -356,6 +356,9 @@ def test_damage_is_one_line(tmp_path):
         with pytest.raises(UserError, match=message) as error:
             ONNXTranslator(broken(change))
         assert "\n" not in str(error.value)
+    # That of the end in models of OPUS-MT.
+    ids = {"start": 3, "end": 0, "pad": 3}
+    assert ONNXTranslator(broken(changed("target", ids))).description["target"] == ids
 
 
 @only_torch
