@@ -94,7 +94,8 @@ class TransformerBackbone(TranslationBackbone):
 
         # === Layers ===
         # Scaled by √width below, which gives variance 1, also to the logits if the matrix is tied.
-        source_embedding, target_embedding = embedding_layers(given, given.width, given.width**-0.5, dtype)
+        stddev = given.width**-0.5
+        source_embedding, target_embedding = embedding_layers(given, given.width, stddev, stddev, dtype)
         encoder_position = position_layer(given.encoder_positions, given.width, given.max_length, "encoder_positions")
         decoder_position = position_layer(given.decoder_positions, given.width, given.max_length, "decoder_positions")
 
