@@ -68,7 +68,7 @@ TINY = System(
         teacher_forcing=0.9,
     ),
     search=SearchSettings(beams=2, batch_size=8),
-    seed=3,
+    seed=4,
 )
 
 
