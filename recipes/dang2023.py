@@ -20,8 +20,6 @@ How the paper is read (it used OpenNMT-py and says little about what was left at
   Its learning rate halves from step 16,000 on.
 - Bahdanau's attention is queried by the previous state, as in the paper's section 2.3. Both RNNs have input feeding and
   a tanh readout of state and context, as the toolkit's do by default.
-- The toolkit draws all weights between -0.1 and 0.1. Here matrices begin as in Keras, and the RNNs' embeddings with a
-  standard deviation of 1: with 0.1, they learn much more slowly at first.
 - "Hidden state size 512" is the decoder's state here, and the encoder's in each direction, whose states are thus 1,024
   wide; the toolkit divides 512 between the directions.
 - In the RNNs, dropout of 0.1 is applied to embeddings, between layers and to the readout, not to the attention; in the

@@ -56,7 +56,7 @@ def make_text(folder):
 
 TINY = System(
     "tiny",
-    {"embedding_dim": 10, "hidden_dim": 12, "dropout": 0.2, "readout": "tanh", "cross_attention": "bahdanau"},
+    {"embedding_dim": 24, "hidden_dim": 24, "dropout": 0.2, "readout": "tanh", "cross_attention": "bahdanau"},
     data=DataSettings(vocabulary_size=None, model_type="word", max_tokens=12, sentences_per_batch=16, bucket_count=1),
     training=TrainingSettings(
         epochs=2,

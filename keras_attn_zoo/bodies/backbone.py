@@ -371,27 +371,17 @@ class TranslationBackbone(
 
 
 def embedding_layers(
-    given: BodyArguments, width: int, stddev: float, tied_stddev: float, dtype: DType
+    given: BodyArguments, width: int, stddev: float, dtype: DType
 ) -> tuple[TokenEmbedding, TokenEmbedding]:
-    """Return the embeddings of source and target, which are the same layer if all embeddings are tied.
+    """Return the embeddings of source and target, which are the same layer if all embeddings are tied."""
 
-    Args:
-        given: arguments of the body.
-        width: of an embedding.
-        stddev: standard deviation of initial embeddings.
-        tied_stddev: that of a matrix which also gives the logits.
-        dtype: dtype policy of the layers.
-    """
-
-    def embedding(size, name, stddev):
+    def embedding(size, name):
         initializer = {"class_name": "RandomNormal", "config": {"stddev": stddev}}
         return TokenEmbedding(size, width, embeddings_initializer=initializer, dtype=dtype, name=name)
 
-    of_target = stddev if given.tie_embeddings == "none" else tied_stddev
-    target = embedding(given.target_vocabulary_size, "target_embedding", of_target)
-    if given.tie_embeddings == "all":
-        return target, target
-    return embedding(given.source_vocabulary_size, "source_embedding", stddev), target
+    target = embedding(given.target_vocabulary_size, "target_embedding")
+    shared = given.tie_embeddings == "all"
+    return (target if shared else embedding(given.source_vocabulary_size, "source_embedding")), target
 
 
 def output_layer(

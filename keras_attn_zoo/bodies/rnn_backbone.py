@@ -34,8 +34,7 @@ class RNNBackbone(TranslationBackbone):
 
     Args:
         source_vocabulary_size, target_vocabulary_size: sizes of the vocabularies.
-        embedding_dim: width of the embeddings, which begin with a standard deviation of 1, or 0.1 if they also give
-            the logits.
+        embedding_dim: width of the embeddings.
         hidden_dim: width of decoder states, and of encoder states per direction.
         cell: "gru" or "lstm".
         encoder_layers, decoder_layers: number of layers.
@@ -89,10 +88,7 @@ class RNNBackbone(TranslationBackbone):
         dtype, tied = policy_of(given.dtype), given.tie_embeddings != "none"
 
         # === Layers ===
-        # With small embeddings, states begin near zero, and products of states, such as energies, stay there for long.
-        source_embedding, target_embedding = embedding_layers(
-            given, given.embedding_dim, stddev=1.0, tied_stddev=0.1, dtype=dtype
-        )
+        source_embedding, target_embedding = embedding_layers(given, given.embedding_dim, stddev=0.1, dtype=dtype)
         encoders = []
         for i in range(given.encoder_layers):
             layer = ENCODER_LAYERS[given.cell](

@@ -94,8 +94,7 @@ class TransformerBackbone(TranslationBackbone):
 
         # === Layers ===
         # Scaled by √width below, which gives variance 1, also to the logits if the matrix is tied.
-        stddev = given.width**-0.5
-        source_embedding, target_embedding = embedding_layers(given, given.width, stddev, stddev, dtype)
+        source_embedding, target_embedding = embedding_layers(given, given.width, given.width**-0.5, dtype)
         encoder_position = position_layer(given.encoder_positions, given.width, given.max_length, "encoder_positions")
         decoder_position = position_layer(given.decoder_positions, given.width, given.max_length, "decoder_positions")
 

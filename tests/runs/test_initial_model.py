@@ -119,7 +119,7 @@ def test_a_stopped_continuation_resumes_to_the_same_bits(trained, corpus, tmp_pa
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"hidden_dim": 16}, r"has hidden_dim=12, not 16: leave it out\. You may change dropout, "),
+        ({"hidden_dim": 16}, r"has hidden_dim=24, not 16: leave it out\. You may change dropout, "),
         ({"cross_attention": "luong_general"}, "has cross_attention='bahdanau'"),
         ({"model_type": "char"}, "has model_type='word', not 'char'"),
         ({"joint": True}, "has joint=False"),
@@ -242,7 +242,7 @@ def test_on_the_command_line(trained, corpus, tmp_path, capsys):
     assert training["initial_model"] == str(trained)
     for more, message in (
         (["--small"], "--from gives the sizes: leave out --small"),
-        (["--set", "hidden_dim=99"], "has hidden_dim=12, not 99"),
+        (["--set", "hidden_dim=99"], "has hidden_dim=24, not 99"),
     ):
         assert cli.main([*line[:-5], "--run", str(tmp_path / "other"), *more]) == 2
         assert message in capsys.readouterr().err
