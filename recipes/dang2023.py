@@ -17,7 +17,8 @@ How the paper is read (it used OpenNMT-py and says little about what was left at
 - `average` has the gate but no network, as in that toolkit; `average-without-gate` is the formula as the paper prints
   it, with a network but no gate; `average-with-network` has both, as in Zhang et al., who proposed it.
 - Luong's attention is the "general" one, as the heading of the paper's section 2.4 says; the formula below it is "dot".
-  Its learning rate halves from step 16,000 on.
+  Its learning rate halves from step 16,000 on. `luong-scaled` divides energies by the square root of the state's width,
+  as multi-head attention does; the paper does not.
 - Bahdanau's attention is queried by the previous state, as in the paper's section 2.3. Both RNNs have input feeding and
   a tanh readout of state and context, as the toolkit's do by default.
 - "Hidden state size 512" is the decoder's state here, and the encoder's in each direction, whose states are thus 1,024
@@ -194,6 +195,10 @@ RECIPE = Recipe(
             rnn("luong", "luong_general", "current_state", HALVING),
             {"BLEU": "42.3", "perplexity": "5.24", "accuracy": "71.7", "training": "4675", "translation": "584"},
             baseline="bahdanau",
+        ),
+        "luong-scaled": Entry(
+            rnn("luong-scaled", {"attention": "luong_general", "scaled": True}, "current_state", HALVING),
+            baseline="luong",
         ),
         "multi-head": Entry(
             of_transformer("multi-head", "multi_head"),

@@ -49,7 +49,7 @@ class LocalAttention(LuongAttention):
     Args:
         alignment: "predictive" or "monotonic".
         window: D, the reach of the window on either side.
-        score, units, kernel_initializer: as in `LuongAttention`.
+        score, units, kernel_initializer, scaled: as in `LuongAttention`.
 
     Shapes, masking: see `AttentionLayer`. A row whose window contains no real position gets zero weights and a zero
     context, as do target positions beyond J + D in "monotonic". Because of the factor, the weights of "predictive" sum
@@ -80,9 +80,10 @@ class LocalAttention(LuongAttention):
         score: str = "general",
         units: int | None = None,
         kernel_initializer: Initializer = "glorot_uniform",
+        scaled: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(score, units, kernel_initializer, **kwargs)
+        super().__init__(score, units, kernel_initializer, scaled, **kwargs)
         self.alignment = check_choice(self, "alignment", alignment, ALIGNMENTS)
         # A window may lie beyond the source.
         self.may_attend_nothing = self.alignment == "monotonic"

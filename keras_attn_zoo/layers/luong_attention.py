@@ -60,17 +60,20 @@ class LuongAttention(AttentionLayer):
         score: "dot", "general" or "concat".
         units: width of the hidden layer of "concat"; by default the query's width.
         kernel_initializer: initialiser of W and v.
+        scaled: whether energies of "dot" and "general" are divided by √query_dim, as those of a Transformer are. Under
+            Adam, whose steps are as large for small gradients, energies of "general" otherwise grow until all weight
+            is on one position, and little is learned from then on.
 
     Shapes, masking: see `AttentionLayer`. State: none.
 
     Raises:
-        ValueError: an unknown score; "dot" with a query and a key of different widths.
+        ValueError: an unknown score; "dot" with a query and a key of different widths; "concat" with `scaled`.
 
     Example:
         >>> layer = LuongAttention(score="general")
         >>> context = layer(keras.ops.ones((2, 3, 4)), keras.ops.ones((2, 5, 6)))  # (2, 3, 6)
 
-    Source: Dang, section 2.4 ("dot"; "general" and "concat" are from the work it cites).
+    Source: Dang, section 2.4 ("dot"; "general" and "concat" are from the work it cites); `scaled` is not in the papers.
     """
 
     def __init__(
@@ -78,14 +81,20 @@ class LuongAttention(AttentionLayer):
         score: str = "general",
         units: int | None = None,
         kernel_initializer: Initializer = "glorot_uniform",
+        scaled: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if scaled and score == "concat":
+            raise ValueError(
+                f"{type(self).__name__}: `scaled` needs a product, score='dot' or 'general'. Received: score='concat'."
+            )
         if units is not None and score != "concat":
             raise ValueError(f"{type(self).__name__}: `units` needs score='concat'. Received: score={score!r}.")
         self.score = check_choice(self, "score", score, SCORES)
         self.units = check_positive(self, "units", units, optional=True)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.scaled = scaled
 
     def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
         """Create what the score needs: nothing, W, or W in two halves and v."""
@@ -117,10 +126,12 @@ class LuongAttention(AttentionLayer):
             )
 
     def project_key(self, key: Tensor) -> Tensor:
-        """Return W h_j, once per sentence."""
+        """Return W h_j, or W h_j / √query_dim, once per sentence."""
+        if self.score == "concat":
+            return linear(self, key, self.key_kernel)
         if self.score == "general":
-            return kernels.linear(key, ops.transpose(self.weight(self.kernel)))
-        return linear(self, key, self.key_kernel) if self.score == "concat" else key
+            key = kernels.linear(key, ops.transpose(self.weight(self.kernel)))
+        return key * key.shape[-1] ** -0.5 if self.scaled else key
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Compute one matrix product, or for "concat" the additive energy."""

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from keras_attn_zoo.layers import LuongAttention
+from keras_attn_zoo.layers import LocalAttention, LuongAttention, TemporalAttention
 
 
 def test_dot_needs_equal_widths():
@@ -20,3 +20,10 @@ def test_units_of_concat_default_to_the_width_of_the_query():
     layer = LuongAttention(score="concat")
     layer.build((None, None, 4), (None, None, 6))
     assert [tuple(weight.shape) for weight in layer.weights] == [(4, 4), (6, 4), (4, 1)]
+
+
+@pytest.mark.parametrize("layer", [LuongAttention, LocalAttention, TemporalAttention])
+def test_only_products_are_scaled(layer):
+    with pytest.raises(ValueError, match=rf"^{layer.__name__}: `scaled` needs a product, score='dot' or 'general'"):
+        layer(score="concat", scaled=True)
+    assert layer.from_config(layer(scaled=True).get_config()).scaled
