@@ -167,6 +167,8 @@ def test_registry_is_in_order():
         (LuongAttention, {"name": "bahdanau"}, "'bahdanau' of LuongAttention is already that of BahdanauAttention"),
         (LuongAttention, {"places": ("middle",)}, "choose places from encoder, decoder, cross. Received: .'middle',."),
         (LuongAttention, {"places": ()}, "choose places from"),
+        (LuongAttention, {"year": "2026"}, "its year as an integer. Received: source='Someone', year='2026'."),
+        (LuongAttention, {"source": None}, "papers as a string .* Received: source=None, year=2026."),
         (LuongAttention, {"cost": ("1",)}, "cost has four strings: .*, state. Received: .'1',."),
         (LuongAttention, {"name": None}, "needs a name of letters, digits and underscores. Received: None"),
         (LuongAttention, {"name": "a b;"}, "needs a name of letters, digits and underscores. Received: 'a b;'"),
