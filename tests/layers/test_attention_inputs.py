@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn_zoo.layers import AttentionLayer
 from tests.layers.calls import BACKEND, of_unknown_sizes, to_numpy
 from tests.layers.cases import BATCH, OF_BASES, numbers
 
@@ -94,6 +95,26 @@ def test_wrong_use(case):
     for given in (inputs, {part: keras.KerasTensor(x.shape) for part, x in inputs.items()}):
         with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):
             layer(**given, foo=1)
+
+
+class PlainAttention(AttentionLayer):
+    """A mechanism of one's own, without weights; `axis` is where the energies have their heads, None for nowhere."""
+
+    def __init__(self, axis=1, **kwargs):
+        super().__init__(**kwargs)
+        self.axis = axis
+
+    def energies(self, query, memory):
+        energies = ops.matmul(query, ops.transpose(memory["key"], (0, 2, 1)))
+        return energies if self.axis is None else ops.expand_dims(energies, self.axis)
+
+
+@pytest.mark.one_backend
+def test_a_mechanism_without_weights_needs_no_build():
+    x = np.ones((2, 3, 4), dtype="float32")
+    layer = PlainAttention()
+    layer.build(x.shape, x.shape)
+    assert layer.prepare(x)["key"].shape == layer(x, x).shape == (2, 3, 4)
 
 
 @pytest.mark.parametrize("case", [case for case in OF_BASES if not case.cross], ids=str)
