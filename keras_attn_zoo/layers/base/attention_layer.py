@@ -6,7 +6,7 @@ from keras import ops, tree
 
 from keras_attn_zoo.kernels import is_repeating, scan, weighted_sum, without_padding
 from keras_attn_zoo.layers.base.attention_call import AttentionCall
-from keras_attn_zoo.layers.base.checks import as_mask, check_built, check_choice
+from keras_attn_zoo.layers.base.checks import as_mask, check_built, check_choice, check_shape, check_source
 from keras_attn_zoo.layers.base.dense import with_quantized_policies
 from keras_attn_zoo.layers.base.normalizers import NORMALIZERS
 from keras_attn_zoo.layers.base.rematerialization import may_be, where_training
@@ -123,6 +123,9 @@ class AttentionLayer(AttentionCall):
         if value is None:
             raise ValueError(f"{type(self).__name__}: `prepare` needs a `value`. Received: value=None.")
         value_mask = as_mask(self, "value_mask", value_mask)
+        check_source(self, value, key, value_mask)
+        if value_mask is not None and 1 in tuple(value_mask.shape):
+            value_mask = ops.broadcast_to(value_mask, ops.shape(value)[:2])
         value = without_padding(value, value_mask)
         key = value if key is None else without_padding(key, value_mask)
         if value_mask is None:
@@ -224,6 +227,8 @@ class AttentionLayer(AttentionCall):
         Returns:
             context `(batch, value_dim)`, scores `(batch, heads, source)`, the next state.
         """
+        width = self.built_widths.get("query")
+        check_shape(self, "query", query, f"(batch, {width or 'query_dim'})", (None, width))
         if not is_repeating():
             query = ops.cast(query, self.compute_dtype)
         positions = None if position is None else ops.reshape(ops.cast(position, "int32"), (1,))
