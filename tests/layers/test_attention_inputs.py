@@ -159,6 +159,14 @@ def test_a_mechanism_without_weights_needs_no_build():
     assert layer.prepare(x)["key"].shape == layer(x, x).shape == (2, 3, 4)
 
 
+@pytest.mark.one_backend
+def test_energies_without_heads_are_refused():
+    """They would be broadcast over the batch."""
+    x = np.ones((2, 3, 4), dtype="float32")
+    with pytest.raises(ValueError, match=r"PlainAttention: `energies` must have shape .* Received: shape \(2, 3, 3\)"):
+        PlainAttention(axis=None)(x, x)
+
+
 @pytest.mark.parametrize("case", [case for case in OF_BASES if not case.cross], ids=str)
 def test_steps_beyond_the_length_that_was_prepared(case):
     """What can be known is refused; what a compiled loop hides becomes NaN, and no weights that are too short."""

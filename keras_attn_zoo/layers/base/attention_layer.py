@@ -150,7 +150,9 @@ class AttentionLayer(AttentionCall):
         `positions` are the numbers of the target positions, `(target,)` and counted from 0; None in a step that was not
         given its position.
         """
-        return ops.cast(self.energies(query, memory), "float32")
+        energies = self.energies(query, memory)
+        check_shape(self, "energies", energies, "(batch, heads, target, source)", (None, None, None, None))
+        return ops.cast(energies, "float32")
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """Return the state before the first target position, a dict of tensors or lists; empty without a past."""
