@@ -1,6 +1,7 @@
 """Beam search over the step contract: frozen finished hypotheses, length penalty, n-best, attention."""
 
 import dataclasses
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -168,13 +169,13 @@ class BeamSearch(Configured, keras_hub.samplers.Sampler):
     ) -> None:
         super().__init__(**kwargs)
         if not isinstance(num_beams, int) or num_beams < 1:
-            raise ValueError(f"BeamSearch: `num_beams` must be a positive integer. Received: {num_beams}.")
+            raise ValueError(f"BeamSearch: `num_beams` must be a positive integer. Received: {num_beams!r}.")
         for name, value in (("length_penalty", length_penalty), ("coverage_penalty", coverage_penalty)):
-            if value < 0:
-                raise ValueError(f"BeamSearch: `{name}` must not be negative. Received: {value}.")
+            if not isinstance(value, numbers.Real) or value < 0:
+                raise ValueError(f"BeamSearch: `{name}` must be a number of at least 0. Received: {value!r}.")
         for name, value in (("min_length", min_length), ("no_repeat_ngram", no_repeat_ngram)):
             if not isinstance(value, int) or value < 0:
-                raise ValueError(f"BeamSearch: `{name}` must be an integer of at least 0. Received: {value}.")
+                raise ValueError(f"BeamSearch: `{name}` must be an integer of at least 0. Received: {value!r}.")
         self.num_beams = num_beams
         self.length_penalty = float(length_penalty)
         self.coverage_penalty = float(coverage_penalty)

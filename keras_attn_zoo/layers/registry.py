@@ -110,8 +110,8 @@ def attention(
         cost: the four strings of a `Cost`.
 
     Raises:
-        ValueError: something that is not an `AttentionLayer`, an unknown place, a cost of other than four strings, a
-            name that is no identifier or that another class already has.
+        ValueError: something that is not an `AttentionLayer`, an unknown place, a source or a year of another type, a
+            cost of other than four strings, a name that is no identifier or that another class already has.
 
     Example:
         >>> @attention("mine", source="Nobody 2026", places=("cross",), year=2026)
@@ -129,6 +129,12 @@ def attention(
             raise ValueError(f"An attention needs a name of letters, digits and underscores. Received: {name!r}.")
         if not places or not set(places) <= set(PLACES):
             raise ValueError(f"The attention {name!r}: choose places from {', '.join(PLACES)}. Received: {places!r}.")
+        # The registry is sorted by both.
+        if not (isinstance(source, str) and isinstance(year, int)):
+            raise ValueError(
+                f"The attention {name!r} needs papers as a string and its year as an integer. "
+                f"Received: source={source!r}, year={year!r}."
+            )
         if not (cost is None or (isinstance(cost, tuple) and len(cost) == len(Cost._fields))):
             raise ValueError(
                 f"The attention {name!r}: its cost has four strings: {', '.join(Cost._fields)}. Received: {cost!r}."

@@ -5,7 +5,7 @@ from keras import ops
 from keras_attn_zoo.kernels import equal_weights
 from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.registry import attention
-from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
+from keras_attn_zoo.support.types import Tensor, TensorTree
 
 
 @attention("uniform", source="Hiemsch §4", places=("cross",), year=2023, cost=("1", "I·J·d", "J·d", "none"))
@@ -33,10 +33,6 @@ class UniformAttention(AttentionLayer):
     has_fixed_weights = True
     softmax_alone = "its weights are equal whatever the energies"
 
-    def build(self, query_shape: Shape, value_shape: Shape, key_shape: Shape | None = None) -> None:
-        """Build nothing: the mechanism has no weights."""
-        self.built = True
-
     def prepare(
         self,
         value: Tensor | None = None,
@@ -45,7 +41,7 @@ class UniformAttention(AttentionLayer):
         max_length: int | None = None,
     ) -> TensorTree:
         """Compute weights and context, which are the same at every target position, once per sentence."""
-        memory = super().prepare(value, value_mask=value_mask)
+        memory = super().prepare(value, key=key, value_mask=value_mask)
         scores = equal_weights(memory["mask"])[:, None, None]
         return {**memory, "scores": scores, "context": super().weigh(scores, memory)}
 

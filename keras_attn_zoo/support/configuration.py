@@ -16,6 +16,9 @@ class Configured:
 
     Initialisers and layers are serialised. A class with a `get_config` adds its own arguments there.
 
+    Raises:
+        NotImplementedError: an argument that no attribute keeps, which a saved file or a copy would silently lack.
+
     Example:
         >>> class Scale(Configured, keras.layers.Layer):
         ...     def __init__(self, factor, **kwargs):
@@ -38,7 +41,12 @@ class Configured:
             if "__init__" in vars(kind) and "get_config" not in vars(kind):
                 _, *arguments = inspect.signature(kind.__init__).parameters.values()
                 for one in arguments:
-                    if one.kind is not one.VAR_KEYWORD and hasattr(self, one.name):
+                    if one.kind is not one.VAR_KEYWORD:
+                        if not hasattr(self, one.name):
+                            raise NotImplementedError(
+                                f"{kind.__name__} cannot be saved or copied without its argument {one.name!r}: keep it "
+                                f"as `self.{one.name}`, or add it in a `get_config` of its own."
+                            )
                         value = getattr(self, one.name)
                         value = list(value) if isinstance(value, tuple) else value
                         found[one.name] = keras.saving.serialize_keras_object(value)

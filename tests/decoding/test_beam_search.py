@@ -323,11 +323,11 @@ def test_configuration():
     "arguments",
     [
         *({"num_beams": 0}, {"num_beams": 2.0}, {"length_penalty": -0.1}, {"coverage_penalty": -1}),
-        *({"min_length": -1}, {"no_repeat_ngram": 1.5}),
+        *({"min_length": -1}, {"no_repeat_ngram": 1.5}, {"num_beams": "4"}, {"length_penalty": None}),
     ],
 )
 def test_errors(arguments):
-    with pytest.raises(ValueError, match=f"Received: {next(iter(arguments.values()))}"):
+    with pytest.raises(ValueError, match=f"Received: {next(iter(arguments.values()))!r}"):
         BeamSearch(**arguments)
 
 

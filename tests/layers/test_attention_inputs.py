@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn_zoo.layers import AttentionLayer
 from tests.layers.calls import BACKEND, of_unknown_sizes, to_numpy
 from tests.layers.cases import BATCH, OF_BASES, numbers
 
@@ -94,6 +95,76 @@ def test_wrong_use(case):
     for given in (inputs, {part: keras.KerasTensor(x.shape) for part, x in inputs.items()}):
         with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):
             layer(**given, foo=1)
+
+
+@pytest.mark.one_backend
+@every_base
+def test_wrong_use_of_steps(case):
+    """Nothing that does not fit is broadcast to a batch or a source of another size."""
+    layer, inputs, masks = case.layer(), case.inputs(with_key=False), case.masks
+    name, query = type(layer).__name__, inputs["query"]
+    if case.cross:
+        value = inputs["value"]
+        for wrong, found in (
+            ({"value": value[0]}, "`value` must have shape"),
+            ({"key": value[:, :-1]}, "`key` must have shape"),
+            ({"value_mask": masks["value_mask"][:, :-1]}, "`value_mask` must have shape"),
+        ):
+            with pytest.raises(ValueError, match=f"^{name}: {found}"):
+                layer.prepare(**{"value": value, **wrong})
+        memory = layer.prepare(value)
+    else:
+        memory = layer.prepare(max_length=3)
+    state = layer.initial_state(memory, batch_size=BATCH)
+    for wrong in (query[:, :1], query[0, 0]):
+        with pytest.raises(ValueError, match=f"^{name}: `query` must have shape .batch, "):
+            layer.step(wrong, memory, state, position=0)
+    if "query" in layer.built_widths:
+        with pytest.raises(ValueError, match=f"^{name}: `query` must have shape .batch, {query.shape[-1]}\\)"):
+            layer.step(query[:, 0, :2], memory, state, position=0)
+
+
+@pytest.mark.one_backend
+@pytest.mark.parametrize("case", [case for case in OF_BASES if case.cross], ids=str)
+def test_a_mask_of_one_row_or_one_position_is_that_of_all(case):
+    """In steps as in a call."""
+    layer, inputs, mask = case.layer(), case.inputs(), case.masks["value_mask"]
+    for part in (mask[1:], mask[:, :1]):
+        whole = np.broadcast_to(part, mask.shape)
+        memory, same = layer.prepare(inputs["value"], value_mask=part), layer.prepare(inputs["value"], value_mask=whole)
+        found, expected = (
+            layer.step(inputs["query"][:, 0], one, layer.initial_state(one), position=0)[:2] for one in (memory, same)
+        )
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(ops.convert_to_numpy(one), ops.convert_to_numpy(other))
+
+
+class PlainAttention(AttentionLayer):
+    """A mechanism of one's own, without weights; `axis` is where the energies have their heads, None for nowhere."""
+
+    def __init__(self, axis=1, **kwargs):
+        super().__init__(**kwargs)
+        self.axis = axis
+
+    def energies(self, query, memory):
+        energies = ops.matmul(query, ops.transpose(memory["key"], (0, 2, 1)))
+        return energies if self.axis is None else ops.expand_dims(energies, self.axis)
+
+
+@pytest.mark.one_backend
+def test_a_mechanism_without_weights_needs_no_build():
+    x = np.ones((2, 3, 4), dtype="float32")
+    layer = PlainAttention()
+    layer.build(x.shape, x.shape)
+    assert layer.prepare(x)["key"].shape == layer(x, x).shape == (2, 3, 4)
+
+
+@pytest.mark.one_backend
+def test_energies_without_heads_are_refused():
+    """They would be broadcast over the batch."""
+    x = np.ones((2, 3, 4), dtype="float32")
+    with pytest.raises(ValueError, match=r"PlainAttention: `energies` must have shape .* Received: shape \(2, 3, 3\)"):
+        PlainAttention(axis=None)(x, x)
 
 
 @pytest.mark.parametrize("case", [case for case in OF_BASES if not case.cross], ids=str)

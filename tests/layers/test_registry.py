@@ -167,6 +167,8 @@ def test_registry_is_in_order():
         (LuongAttention, {"name": "bahdanau"}, "'bahdanau' of LuongAttention is already that of BahdanauAttention"),
         (LuongAttention, {"places": ("middle",)}, "choose places from encoder, decoder, cross. Received: .'middle',."),
         (LuongAttention, {"places": ()}, "choose places from"),
+        (LuongAttention, {"year": "2026"}, "its year as an integer. Received: source='Someone', year='2026'."),
+        (LuongAttention, {"source": None}, "papers as a string .* Received: source=None, year=2026."),
         (LuongAttention, {"cost": ("1",)}, "cost has four strings: .*, state. Received: .'1',."),
         (LuongAttention, {"name": None}, "needs a name of letters, digits and underscores. Received: None"),
         (LuongAttention, {"name": "a b;"}, "needs a name of letters, digits and underscores. Received: 'a b;'"),
@@ -179,3 +181,17 @@ def test_what_cannot_be_registered(registry, layer, arguments, message):
     with pytest.raises(ValueError, match=message):
         attention(**{"name": "mine", "source": "Someone", "places": ("cross",), "year": 2026, **arguments})(layer)
     assert registry == before
+
+
+class Forgetful(AttentionLayer):
+    """It keeps its argument under another name."""
+
+    def __init__(self, reach=1, **kwargs):
+        super().__init__(**kwargs)
+        self.window = reach
+
+
+def test_an_argument_that_is_not_kept_by_name():
+    """Not left out, so that whoever loads the layer, or takes a copy, would get the default."""
+    with pytest.raises(NotImplementedError, match="without its argument 'reach': keep it as"):
+        Forgetful(reach=3).get_config()

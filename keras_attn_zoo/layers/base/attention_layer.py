@@ -6,13 +6,13 @@ from keras import ops, tree
 
 from keras_attn_zoo.kernels import is_repeating, scan, weighted_sum, without_padding
 from keras_attn_zoo.layers.base.attention_call import AttentionCall
-from keras_attn_zoo.layers.base.checks import as_mask, check_built, check_choice
+from keras_attn_zoo.layers.base.checks import as_mask, check_built, check_choice, check_shape, check_source
 from keras_attn_zoo.layers.base.dense import with_quantized_policies
 from keras_attn_zoo.layers.base.normalizers import NORMALIZERS
 from keras_attn_zoo.layers.base.rematerialization import may_be, where_training
 from keras_attn_zoo.layers.base.shared_by_layers import SharedByLayers
 from keras_attn_zoo.layers.base.target_positions import as_rows, expand_to_positions, to_batch_major, to_time_major
-from keras_attn_zoo.support.types import Config, Tensor, TensorTree
+from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
 
 
 class AttentionLayer(AttentionCall):
@@ -107,6 +107,10 @@ class AttentionLayer(AttentionCall):
 
     # What a mechanism defines.
 
+    def build(self, query_shape: Shape, *shapes: Any, **named_shapes: Any) -> None:
+        """Create the weights, from the shapes of query, value and key; by default none."""
+        self.built = True
+
     def prepare(
         self,
         value: Tensor | None = None,
@@ -119,6 +123,9 @@ class AttentionLayer(AttentionCall):
         if value is None:
             raise ValueError(f"{type(self).__name__}: `prepare` needs a `value`. Received: value=None.")
         value_mask = as_mask(self, "value_mask", value_mask)
+        check_source(self, value, key, value_mask)
+        if value_mask is not None and 1 in tuple(value_mask.shape):
+            value_mask = ops.broadcast_to(value_mask, ops.shape(value)[:2])
         value = without_padding(value, value_mask)
         key = value if key is None else without_padding(key, value_mask)
         if value_mask is None:
@@ -143,7 +150,9 @@ class AttentionLayer(AttentionCall):
         `positions` are the numbers of the target positions, `(target,)` and counted from 0; None in a step that was not
         given its position.
         """
-        return ops.cast(self.energies(query, memory), "float32")
+        energies = self.energies(query, memory)
+        check_shape(self, "energies", energies, "(batch, heads, target, source)", (None, None, None, None))
+        return ops.cast(energies, "float32")
 
     def initial_state(self, memory: TensorTree, batch_size: int | None = None) -> TensorTree:
         """Return the state before the first target position, a dict of tensors or lists; empty without a past."""
@@ -220,6 +229,8 @@ class AttentionLayer(AttentionCall):
         Returns:
             context `(batch, value_dim)`, scores `(batch, heads, source)`, the next state.
         """
+        width = self.built_widths.get("query")
+        check_shape(self, "query", query, f"(batch, {width or 'query_dim'})", (None, width))
         if not is_repeating():
             query = ops.cast(query, self.compute_dtype)
         positions = None if position is None else ops.reshape(ops.cast(position, "int32"), (1,))

@@ -131,24 +131,35 @@ def check_inputs(
             raise ValueError(f"{name} is cross-attention: it needs a `value`. Received: value=None.")
         if key is not None:
             raise ValueError(f"{name}: a `key` needs a `value`. Received: value=None.")
-        source = target
     else:
         check_shape(layer, "value", value, f"(batch, source, value_dim) with batch {batch}", (batch, None, None))
-        source = value.shape[1]
-    if key is not None:
-        check_shape(layer, "key", key, f"(batch, source, key_dim) = ({batch}, {source}, ...)", (batch, source, None))
-    _check_widths(layer, query, value, key)
-    for what, axis, length in (("query", "target", target), ("value", "source", source), ("key", "source", source)):
-        mask = masks[f"{what}_mask"]
-        if mask is not None:
-            pattern = f"(batch, {axis}) = ({batch}, {length})"
-            check_shape(layer, f"{what}_mask", mask, pattern, (batch, length), broadcasts=True)
+    attended = query if value is None else value
+    source = attended.shape[1]
+    _check_width(layer, "query", query)
+    check_source(layer, attended, key, masks["value_mask"])
+    _check_padding(layer, "query_mask", masks["query_mask"], "target", batch, target)
+    _check_padding(layer, "key_mask", masks["key_mask"], "source", batch, source)
     mask = masks["attention_mask"]
     if mask is not None:
         pattern = f"(batch, target, source) = ({batch}, {target}, {source}), with an axis of heads or without"
         by_rank = {2: (target, source), 3: (batch, target, source)}
         sizes = by_rank.get(len(getattr(mask, "shape", ())), (batch, layer.num_heads, target, source))
         check_shape(layer, "attention_mask", mask, pattern, sizes, broadcasts=True)
+
+
+def check_source(layer: Any, value: Tensor, key: Tensor | None, value_mask: Tensor | None) -> None:
+    """Raise if ranks or known sizes of what is attended to do not match each other, or the weights.
+
+    Example:
+        >>> check_source(layer, value, None, None)  # doctest: +SKIP
+    """
+    check_shape(layer, "value", value, "(batch, source, value_dim)", (None, None, None))
+    batch, source = value.shape[:2]
+    if key is not None:
+        check_shape(layer, "key", key, f"(batch, source, key_dim) = ({batch}, {source}, ...)", (batch, source, None))
+    _check_width(layer, "value", value)
+    _check_width(layer, "key", value if key is None else key)
+    _check_padding(layer, "value_mask", value_mask, "source", batch, source)
 
 
 def check_key_shape(layer: Any, value_shape: Shape | None, key_shape: Shape | None) -> None:
@@ -160,17 +171,20 @@ def check_key_shape(layer: Any, value_shape: Shape | None, key_shape: Shape | No
         )
 
 
-def _check_widths(layer, query, value, key):
+def _check_padding(layer, name, mask, axis, batch, length):
+    """Raise unless a mask of padding, if there is one, is of a batch of sentences of this length."""
+    if mask is not None:
+        check_shape(layer, name, mask, f"(batch, {axis}) = ({batch}, {length})", (batch, length), broadcasts=True)
+
+
+def _check_width(layer, part, tensor):
     """Raise if a width is not the one that the weights were created for."""
-    value = query if value is None else value
-    parts = {"query": query, "value": value, "key": value if key is None else key}
-    for part, tensor in parts.items():
-        width = layer.built_widths.get(part)
-        if width is not None and tensor.shape[-1] not in (None, width):
-            raise ValueError(
-                f"{type(layer).__name__}: the layer was built for a {part} of width {width}. "
-                f"Received: a {part} of shape {tuple(tensor.shape)}."
-            )
+    width = layer.built_widths.get(part)
+    if width is not None and tensor.shape[-1] not in (None, width):
+        raise ValueError(
+            f"{type(layer).__name__}: the layer was built for a {part} of width {width}. "
+            f"Received: a {part} of shape {tuple(tensor.shape)}."
+        )
 
 
 def as_mask(layer: Any, name: str, mask: Any) -> Any:
