@@ -14,7 +14,6 @@ import sacrebleu
 from keras_attn_zoo.cli.options import more_tests
 from keras_attn_zoo.corpora.corpus import corpus_from_files
 from keras_attn_zoo.corpora.parallel_text import ParallelText
-from keras_attn_zoo.corpora.relocated_corpus import other_text
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.evaluation.text_scores import check_tokenizer, compare_systems
 from keras_attn_zoo.runs.described_corpora import own_test_text
@@ -260,21 +259,6 @@ def test_a_run_keeps_its_references_as_they_are(trained, run, hard_files):
     run.create(RunFolder(trained).system(), corpus.description, corpus.test.rows())
     assert own_test_text(run).references == corpus.test.references
     assert own_test_text(run).checksum == corpus.test.checksum
-
-
-def test_a_run_of_an_earlier_version_keeps_its_text(run):
-    """It is normalised, and the run is resumed with the text as it stands."""
-    text = ParallelText(zip(HARD_SOURCES, HARD, strict=True), more_references=[FURTHER])
-    kept = [tuple(map(normalise, row)) for row in zip(HARD_SOURCES, HARD, FURTHER, strict=True)]
-    run.test.write_bytes("".join("\t".join(row) + "\n" for row in kept).encode())
-    run.config.write_text(json.dumps({**json.loads(run.config.read_text()), "corpus": own(run)}))
-    earlier = own_test_text(run)
-    assert earlier.rows() == kept and earlier.checksum != text.checksum
-    assert other_text(own(run), {**own(run), "test": ["u"]}, run.test, text.rows()) == []
-
-
-def own(run):
-    return {"train": ["a"], "valid": ["b"], "test": ["c"], "reverse": False}
 
 
 def test_commands_take_the_test_texts_of_wmt(attn_zoo, run, tmp_path):
