@@ -45,10 +45,7 @@ def check_resumable(
         _LOG.warning("%s is missing: to evaluate the run, give its test text with --test", shown(run.test))
     else:
         check_size(run.test, LARGEST_TEXT)
-        # Earlier versions normalised it.
-        if "test_fingerprint" in run.corpus() and list(read_columns(run.test, as_written=True)) != list(
-            map(list, test)
-        ):
+        if list(read_columns(run.test, as_written=True)) != list(map(list, test)):
             raise UserError(
                 f"{shown(run.test)} was changed after the run began: restore it from a backup, or remove it."
             )
