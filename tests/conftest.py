@@ -3,6 +3,7 @@
 import collections
 import gc
 import os
+import shutil
 import sys
 
 import pytest
@@ -67,6 +68,14 @@ def trained(tmp_path_factory, corpus):
     train_system(TINY, corpus, folder)
     score_run(folder, load_translator(folder), corpus.test)
     return folder
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """A copy of the trained run, which a test may change."""
+    from keras_attn_zoo.runs.run_folder import RunFolder
+
+    return RunFolder(shutil.copytree(trained, tmp_path / "run"))
 
 
 @pytest.fixture

@@ -77,7 +77,22 @@ def repeat_text(run, times, text="test"):
         file("many").write_text(file(text).read_text("utf-8") * times, encoding="utf-8")
 
 
-def make_run(folder, bleu=30.0, ter=50.0, translations=WRONG, steps=40, names=("test",), references=REFERENCES, **more):
+def write_log(run, rounds):
+    """Give a run a log of other rounds."""
+    run.log.write_text("".join(json.dumps(line) + "\n" for line in rounds))
+
+
+def make_run(
+    folder,
+    bleu=30.0,
+    ter=50.0,
+    translations=WRONG,
+    steps=40,
+    names=("test",),
+    references=REFERENCES,
+    system=None,
+    **more,
+):
     """A scored run."""
     run = RunFolder(folder)
     metrics = {name: {"score": score, "signature": name} for name, score in (("bleu", bleu), ("ter", ter))}
@@ -92,10 +107,10 @@ def make_run(folder, bleu=30.0, ter=50.0, translations=WRONG, steps=40, names=("
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         run.add_scores(name, scores)
-    run.log.write_text("".join(json.dumps(line) + "\n" for line in LINES))
+    write_log(run, LINES)
     run.test.write_text("".join(f"quelle {i}\t{line}\n" for i, line in enumerate(references)), encoding="utf-8")
-    seed = int(folder.name.partition("-seed=")[2] or 1)
-    run.config.write_text(json.dumps({"system": System(folder.name, {}, seed=seed).to_dict(), "corpus": {}}))
+    system = system or System(folder.name, {}, seed=int(folder.name.partition("-seed=")[2] or 1))
+    run.config.write_text(json.dumps({"system": system.to_dict(), "corpus": {}}))
     return run
 
 

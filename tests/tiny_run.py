@@ -1,16 +1,20 @@
 """A tiny corpus and a tiny system, which the fixtures `corpus` and `trained` stand on."""
 
 import contextlib
+import dataclasses
 import gzip
 
+import numpy as np
 import pytest
+from keras import ops
 
 from keras_attn_zoo.corpora.corpus import Corpus
 from keras_attn_zoo.data.splits import Splits
 from keras_attn_zoo.evaluation.alignments import Alignment
+from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingSettings
 from keras_attn_zoo.runs.system import System
-from keras_attn_zoo.training.run_log import RunLog
+from keras_attn_zoo.training.run_log import RunLog, read_log
 
 WORDS = {"rot": "red", "blau": "blue", "haus": "house", "hund": "dog", "katze": "cat", "geht": "goes", "läuft": "runs"}
 
@@ -70,6 +74,40 @@ TINY = System(
     search=SearchSettings(beams=2, batch_size=8),
     seed=3,
 )
+
+TINY_TRANSFORMER = System(
+    "transformer",
+    {"width": 8, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1, "decoder_layers": 1},
+    data=TINY.data,
+    training=dataclasses.replace(TINY.training, teacher_forcing=1.0),
+    search=TINY.search,
+    body="transformer",
+)
+
+
+def weights_of(model):
+    """The weights of a translator, or of one in a folder, by path."""
+    model = model if hasattr(model, "backbone") else load_translator(model)
+    return {weight.path: ops.convert_to_numpy(weight) for weight in model.backbone.weights}
+
+
+def mean_loss(scored):
+    """The loss over all tokens of sentences that were scored."""
+    return sum(-one.log_probs.sum() for one in scored) / sum(len(one.log_probs) for one in scored)
+
+
+def assert_same_training(run, other):
+    """Logs without wall times, and states to the last bit."""
+    assert numbers(run.path) == numbers(other.path)
+    with np.load(run.state) as ours, np.load(other.state) as theirs:
+        assert len(ours.files) == len(theirs.files)
+        assert all(np.array_equal(ours[name], theirs[name]) for name in theirs.files)
+
+
+def numbers(folder):
+    """The log without wall times."""
+    without = ("seconds", "elapsed_seconds", "shape")
+    return [{k: v for k, v in line.items() if k not in without} for line in read_log(folder / "log.jsonl")]
 
 
 @contextlib.contextmanager

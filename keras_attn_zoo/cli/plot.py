@@ -22,7 +22,7 @@ from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.studies.comparison import Recipe, Run, folders_by_seed
 from keras_attn_zoo.studies.paper_tables import Examples
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import kind_of, read_json, write_json
+from keras_attn_zoo.support.files import kind_of, read_record, write_json
 from keras_attn_zoo.support.locks import locked
 
 _LOG = logging.getLogger(__name__)
@@ -127,18 +127,9 @@ def _scored(entry, runs, out):
     return [*filter(scored, folders_by_seed(out, entry).values())] or next(iter(points.values()), [])
 
 
-def _drawn_of(out):
-    """What each picture in a folder was drawn of; nothing of those of earlier versions."""
-    found = None
-    if kind_of(file := out / _DRAWN_OF) == "file":
-        with contextlib.suppress(UserError):
-            found = read_json(file)
-    return found if isinstance(found, dict) else {}
-
-
 def _record(out, file, origin):
     with locked(out, ".results.lock", wait=True):
-        write_json(out / _DRAWN_OF, {**_drawn_of(out), file: origin})
+        write_json(out / _DRAWN_OF, {**read_record(out / _DRAWN_OF), file: origin})
 
 
 def _origin(line, runs):
@@ -148,7 +139,8 @@ def _origin(line, runs):
 def _is_of(out, file, line, runs):
     """Whether a picture was drawn so of these runs, after they were scored: a copy of a run may keep its old times."""
     wanted = _origin(line, runs)
-    if kind_of(out / file) != "file" or _drawn_of(out).get(file, wanted) != wanted:
+    # Of pictures of earlier versions, it is not known.
+    if kind_of(out / file) != "file" or read_record(out / _DRAWN_OF).get(file, wanted) != wanted:
         return False
     sources = (one for run in runs for one in (run.scores, run.timing) if kind_of(one) is not None)
     return all((out / file).stat().st_mtime_ns >= one.stat().st_mtime_ns for one in sources)

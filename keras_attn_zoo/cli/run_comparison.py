@@ -297,7 +297,7 @@ def check_with_text(runs: Sequence[Run], options: argparse.Namespace, out: Path,
             with _named(run):
                 folder = RunFolder(out / run.name)
                 if folder.holds_run:
-                    folder.check_settings(as_resumed(run, folder), description, corpus.test.rows())
+                    folder.check_settings(as_resumed(run, folder), description)
     for prepared, group in groups.items():
         systems: dict[str, Run] = {}
         for run in group:

@@ -1,38 +1,31 @@
 """Whether the text at hand is that of a run: the same sentences, wherever their files are and whatever their names."""
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_attn_zoo.data.text_files import read_columns
-from keras_attn_zoo.data.words import normalise
-from keras_attn_zoo.support.files import PathLike, kind_of, shown
+from keras_attn_zoo.support.files import shown
 
 _PARTS = {"train": "training text", "valid": "validation text", "test": "test text"}
 _FINGERPRINTS = {"train": "fingerprint", "valid": "valid_fingerprint", "test": "test_fingerprint"}
 
 
-def other_text(own: dict[str, Any], given: dict[str, Any], kept: PathLike, test: Iterable[Sequence[str]]) -> list[str]:
+def other_text(own: dict[str, Any], given: dict[str, Any]) -> list[str]:
     """Return what a run was started with if that is not the text at hand, in words; nothing if it is.
 
     Text is compared as it stands in the files, since it is scored so; the training part of a random split is
-    normalised. Runs of earlier versions have no fingerprints of validation and test text: of their test text, the
-    normalised sentences are compared.
+    normalised. Runs of earlier versions have no fingerprints of validation and test text, but the names of files.
 
     Args:
         own: the description in the run folder.
         given: that of the text at hand.
-        kept: the run's file of its test text.
-        test: the sentences of the test text at hand with their references; none if they are not to be compared.
 
     Example:
         >>> own = {"train": ["/old/de", "/old/en"], "reverse": False, "fingerprint": "1"}
         >>> given = {**own, "train": ["/new/de", "/new/en"]}
-        >>> other_text(own, given, "test.tsv", [("ein", "a")])
+        >>> other_text(own, given)
         ['other text than /new/de and /new/en']
     """
-    test = list(test)
-    changed = [part for part in _PARTS if not _is_same(part, own, given, kept, test)]
+    changed = [part for part in _PARTS if not _is_same(part, own, given)]
     # Subword models are made of the text, and known to the run alone; links are no text.
     compared = {*_PARTS, *_FINGERPRINTS.values(), "subwords", "links"}
     if not changed and any(own.get(key) != given.get(key) for key in (own.keys() | given.keys()) - compared):
@@ -65,12 +58,10 @@ def other_reading(own: dict[str, Any], given: dict[str, Any]) -> str | None:
     return f"with another random split of its text: resume with {' '.join(options)}" if options else None
 
 
-def _is_same(part, own, given, kept, test):
+def _is_same(part, own, given):
     before, now = (one.get(_FINGERPRINTS[part]) for one in (own, given))
     if None not in (before, now):
         return before == now
-    if part == "test" and test and kind_of(kept) == "file":
-        return [list(map(normalise, row)) for row in test] == list(read_columns(kept))
     if part == "valid":
         return _names(own.get(part)) == _names(given.get(part))
     # Of a random split, one text is all three parts.

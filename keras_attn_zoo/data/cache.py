@@ -81,17 +81,16 @@ class EncodedCorpus:
 
     def _read_meta(self):
         meta = read_json(self.folder / _META)
-        if not isinstance(meta, dict) or not {"format", "fingerprint", "report"} <= meta.keys():
+        if not isinstance(meta, dict) or not {"format", "fingerprint", "report", "sha256"} <= meta.keys():
             raise self._damaged(f"{_META} is incomplete")
         if meta["format"] != FORMAT:
             raise self._damaged(f"format {meta['format']}, not {FORMAT}")
         return meta
 
     def _check_sums(self):
-        # A cache of an early version has no checksums.
-        sums = self.meta.get("sha256", {})
-        if not isinstance(sums, dict) or not sums.keys() <= _FILES - {_META}:
-            raise self._damaged(f"{_META} has checksums of other files")
+        sums = self.meta["sha256"]
+        if not isinstance(sums, dict) or sums.keys() != _FILES - {_META}:
+            raise self._damaged(f"{_META} does not have the checksums of the files")
         for name, expected in sums.items():
             if sha256(self.folder / name) != expected:
                 raise self._damaged(f"{name} was changed")
@@ -286,12 +285,12 @@ def _write_arrays(folder, pairs, subwords, pair_filter, cuts, limits, progress):
 
 
 def _standing(folder, fingerprint):
-    """Open the cache in a folder if it is complete and has this fingerprint and checksums; otherwise return None."""
+    """Open the cache in a folder if it is complete and has this fingerprint; otherwise return None."""
     try:
         corpus = EncodedCorpus(folder)
     except UserError:
         return None
-    return corpus if corpus.meta["fingerprint"] == fingerprint and "sha256" in corpus.meta else None
+    return corpus if corpus.meta["fingerprint"] == fingerprint else None
 
 
 def build_cache(

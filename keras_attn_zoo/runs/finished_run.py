@@ -47,8 +47,8 @@ def score_and_draw(
         text: the test text.
         max_tokens: see `load_translator`.
         keep_scores: whether a run that was scored and drawn before is left as it is; its translations are scored again
-            if they were with another tokeniser or case, or on normalised references, and made again if they are lost,
-            not those scored, or of the run before it was trained further.
+            if they were with another tokeniser or case, and made again if they are lost, not those scored, or of the
+            run before it was trained further.
         tokenize, lowercase: see `score_text`.
         tests: further test texts to score by name.
         more: other texts to score by name, without pairs that are too long; for `NAME-kK`, a latent alignment sums
@@ -73,11 +73,7 @@ def score_and_draw(
     outdated = agreed(outdated_scores(run, before))
     left = left_to_score(texts, before, outdated)
     for name in dict.fromkeys((*texts, *(name for name in (AVERAGE, *known) if name in before))):
-        if name in (*left, *outdated):
-            continue
-        if name in texts and _is_of_earlier_version(before[name], texts[name]):
-            score_again(folder, name, **how, text=texts[name])
-        elif how_scored(before[name]["text"]) != how:
+        if name not in (*left, *outdated) and how_scored(before[name]["text"]) != how:
             score_again(folder, name, **how)
     drawn = not pictures or ("test" not in left and agreed(run.picture("curves").exists()))
     if left or not drawn:
@@ -123,16 +119,9 @@ def left_to_score(
     def is_scored(name, text):
         if name not in scores or name in outdated:
             return False
-        same = scores[name].get("text_checksum", text.checksum) == text.checksum
-        return same or _is_of_earlier_version(scores[name], text)
+        return scores[name].get("text_checksum", text.checksum) == text.checksum
 
     return {name: text for name, text in texts.items() if not is_scored(name, text)}
-
-
-def _is_of_earlier_version(scores, text):
-    """Whether scores are those of a text, all of it, with normalised references, as earlier versions had them."""
-    checksum = scores.get("text_checksum", text.checksum)
-    return text.checksum != checksum == text.earlier_checksum and scores["sentences"] == len(text.pairs)
 
 
 def _is_of(scores, text):

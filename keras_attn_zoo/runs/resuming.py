@@ -24,7 +24,7 @@ def check_resumable(
 ) -> None:
     """Raise if the run in a folder, if there is one, cannot be resumed; nothing is trained, encoded or written.
 
-    The arguments are those of `RunFolder.check_settings`.
+    The arguments are those of `RunFolder.check_settings`, and the sentences of the test text with their references.
 
     Raises:
         UserError: the run was started with other settings, other text or another backend; one of its files is missing,
@@ -33,7 +33,7 @@ def check_resumable(
     if not run.holds_run:
         return
     # First: what belongs to another model or text may differ in all else.
-    run.check_settings(system, corpus, test, length)
+    run.check_settings(system, corpus, length)
     if not length and has_other_length(run, system) and system.training.schedule == "cosine":
         raise UserError(
             f"{shown(run.path)} was started with {_length(run.system())}, now {_length(system)}: with "
@@ -45,10 +45,7 @@ def check_resumable(
         _LOG.warning("%s is missing: to evaluate the run, give its test text with --test", shown(run.test))
     else:
         check_size(run.test, LARGEST_TEXT)
-        # Earlier versions normalised it.
-        if "test_fingerprint" in run.corpus() and list(read_columns(run.test, as_written=True)) != list(
-            map(list, test)
-        ):
+        if list(read_columns(run.test, as_written=True)) != list(map(list, test)):
             raise UserError(
                 f"{shown(run.test)} was changed after the run began: restore it from a backup, or remove it."
             )

@@ -249,13 +249,11 @@ class RunFolder:
         # Last: it makes the folder a run folder.
         write_json(self.config, {"system": system.to_dict(), "corpus": corpus})
 
-    def check_settings(
-        self, system: System, corpus: dict[str, Any], test: Iterable[Sequence[str]] = (), length: bool = True
-    ) -> None:
+    def check_settings(self, system: System, corpus: dict[str, Any], length: bool = True) -> None:
         """Check that the run in the folder has the same settings and text as `create` is given, wherever its files are.
 
         Args:
-            system, corpus, test: see `create`.
+            system, corpus: see `create`.
             length: whether the length of the training has to be the same too.
 
         Raises:
@@ -276,7 +274,7 @@ class RunFolder:
         changed = sorted(_differences(config["system"], given, "system"))
         # Text that is prepared in another way has another fingerprint.
         prepared_alike = not any(one.startswith("system.data.") for one in changed)
-        texts = other_text(config["corpus"], corpus, self.test, test) if prepared_alike else []
+        texts = other_text(config["corpus"], corpus) if prepared_alike else []
         if changed or texts:
             others = [f"different settings ({'; '.join(changed)})"] if changed else []
             same = "the same settings and text" if changed and texts else "the same text" if texts else "the same ones"

@@ -107,30 +107,22 @@ def _reference_lines(text):
     return "".join("\t".join(lines) + "\n" for _, *lines in text.rows())
 
 
-def score_again(folder: PathLike, name: str, tokenize: str, lowercase: bool, text: ParallelText | None = None) -> None:
+def score_again(folder: PathLike, name: str, tokenize: str, lowercase: bool) -> None:
     """Score the translations in a run folder with another tokeniser, or without case; nothing is translated.
 
     Args:
         folder: the run folder of a scored system.
         name: name of the test set.
         tokenize, lowercase: see `score_text`.
-        text: what was translated, if the run folder has its references as earlier versions normalised them.
 
     Raises:
         UserError: see `RunFolder.read_translations` and `score_text`.
     """
     run = RunFolder(folder)
     hypotheses, references = run.read_translations(name)
-    if text is not None:
-        references = text.references
-    changed: dict[str, Any] = {"text": _text_scores(run.system(), hypotheses, references, tokenize, lowercase)}
+    changed = _text_scores(run.system(), hypotheses, references, tokenize, lowercase)
     with run.lock_scores():
-        if text is not None:
-            written = _reference_lines(text)
-            checksum = translations_checksum(run.hypotheses(name).read_bytes(), written.encode())
-            changed |= {"text_checksum": text.checksum, "translations_checksum": checksum}
-            write_text(run.references(name), written)
-        run.add_scores(name, {**run.read_scores()[name], **changed})
+        run.add_scores(name, {**run.read_scores()[name], "text": changed})
     wait()
 
 

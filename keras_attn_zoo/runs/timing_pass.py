@@ -1,7 +1,7 @@
 """The timing pass of a comparison: trained systems take turns on an idle machine."""
 
-import dataclasses
 import datetime
+import functools
 import logging
 import statistics
 import time
@@ -13,7 +13,6 @@ import keras
 
 from keras_attn_zoo.bodies.schema import longest_translation
 from keras_attn_zoo.data.batches import TranslationBatches
-from keras_attn_zoo.data.encoded_text import EncodedText
 from keras_attn_zoo.kernels import processor_name
 from keras_attn_zoo.runs.curves import titles
 from keras_attn_zoo.runs.described_corpora import own_test_text
@@ -30,7 +29,6 @@ from keras_attn_zoo.support.files import PathLike, write_json
 from keras_attn_zoo.support.machine_load import IDLE, MachineLoad, cores, load_of_others
 from keras_attn_zoo.support.messages import progress_bar
 from keras_attn_zoo.training.random_state import make_deterministic
-from keras_attn_zoo.translators import Translator
 
 _LOG = logging.getLogger(__name__)
 _Found = TypeVar("_Found")
@@ -71,15 +69,12 @@ def time_runs(
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     make_deterministic()
     _LOG.info("timing training steps of %s in turn", ", ".join(runs))
-    steps, load = _timed({name: _Steps(run, batches[name]) for name, run in runs.items()}, rounds)
+    steps, in_training, cores_used = _timed({name: _Steps(run, batches[name]) for name, run in runs.items()}, rounds)
     _LOG.info("timing the translation of %s in turn", ", ".join(runs))
-    translations, load_of_search = _timed(_searches(runs, text), rounds)
-    used = max(load.used_by_others, load_of_search.used_by_others)
-    beside = max(used, before) > IDLE
-    if beside:
-        _LOG.warning(
-            "others used %.0f %% of this machine's processors: the figures are marked", 100 * max(used, before)
-        )
+    translations, in_search, _ = _timed(_searches(runs, text), rounds)
+    used = max(before, in_training, in_search)
+    if used > IDLE:
+        _LOG.warning("others used %.0f %% of this machine's processors: the figures are marked", 100 * used)
     of_pass = {
         "started": started,
         "systems": list(runs),
@@ -87,10 +82,10 @@ def time_runs(
         "test_sentences": len(text.pairs),
         "machine": processor_name() if on_cpu() else f"{processor_name()}, {keras.ops.zeros((1,)).device}",
         "cores": cores(),
-        "cores_used": load.cores_used,
+        "cores_used": cores_used,
         "backend": backend_here(),
-        "used_by_others": max(used, before),
-        "beside_other_work": beside,
+        "used_by_others": used,
+        "beside_other_work": used > IDLE,
     }
     for name, run in runs.items():
         own = {**_of_steps(steps[name], batches[name]), **_of_search(translations[name]), **of_pass}
@@ -144,22 +139,17 @@ def in_turn(
     return found
 
 
-@dataclasses.dataclass(frozen=True)
-class _Load:
-    """What used the machine during a pass: the share of others, and how many processors this process used."""
-
-    used_by_others: float
-    cores_used: float
-
-
 def _timed(works, rounds):
-    """What each work found in its turns, after one that compiles; and the load of the machine meanwhile."""
+    """What each work found in its turns, after one that compiles.
+
+    And what used the machine meanwhile: the share of others, and how many processors this process used.
+    """
     for work in works.values():
         work()
     load = MachineLoad()
     with progress_bar("timing", rounds * len(works), "turn") as progress:
         found = in_turn(works, rounds, progress)
-    return found, _Load(load.of_others(), load.own_cores())
+    return found, load.of_others(), load.own_cores()
 
 
 class _Steps:
@@ -199,17 +189,11 @@ def _of_steps(turns, batches):
     }
 
 
-class _Search:
-    """The translation of the same sentences."""
-
-    def __init__(self, translator: Translator, text: EncodedText, batch_size: int) -> None:
-        self.translator, self.text, self.batch_size = translator, text, batch_size
-
-    def __call__(self) -> tuple[int, float]:
-        """Translate them; return how many there are, and the seconds."""
-        began = time.perf_counter()
-        self.translator.translate(self.text, batch_size=self.batch_size)
-        return len(self.text), time.perf_counter() - began
+def _translate(translator, text, batch_size):
+    """Translate sentences; return how many there are, and the seconds."""
+    began = time.perf_counter()
+    translator.translate(text, batch_size=batch_size)
+    return len(text), time.perf_counter() - began
 
 
 def _searches(runs, text):
@@ -227,7 +211,7 @@ def _searches(runs, text):
     # Evenly from the whole text, which may be sorted.
     chosen = [fitting[i * len(fitting) // count] for i in range(count)]
     return {
-        name: _Search(one, encoded[name].select(chosen), systems[name].search.batch_size)
+        name: functools.partial(_translate, one, encoded[name].select(chosen), systems[name].search.batch_size)
         for name, one in translators.items()
     }
 

@@ -28,7 +28,6 @@ def align_words(
     leave_out: Sequence[str] = ("end",),
     batch_size: int = 32,
     progress: Callable[[int], None] | None = None,
-    text: EncodedText | None = None,
 ) -> tuple[list[Links], list[np.ndarray]]:
     """Align the words of given translations: forced decoding, mean over heads, argmax over source words.
 
@@ -40,7 +39,6 @@ def align_words(
             no link on the target side either. A word that attends most to what is left out gets its next best; a
             word that attends most to the end gets no link, unless the end is left out.
         batch_size, progress: see `Translator.force`.
-        text: the sentences of the words, if they are encoded already; see `encode_words`.
 
     Returns:
         a list of sets of links `(source word, target word)`, and a list of word attention matrices
@@ -50,7 +48,7 @@ def align_words(
         UserError: a head that a layer does not have; an unknown `leave_out`; a sentence whose start is cut off.
     """
     _check_leave_out(leave_out)
-    text = encode_words(translator, pairs) if text is None else text
+    text = encode_words(translator, pairs)
     _check_start(translator, text)
     decoded = translator.force(text, layers=layers, heads=heads, batch_size=batch_size, progress=progress)
     return links_of(decoded, pairs, leave_out)

@@ -14,7 +14,7 @@ from keras_attn_zoo.runs.system import check_settings
 from keras_attn_zoo.studies.comparison import Recipe, Run, check_seed, run_name
 from keras_attn_zoo.studies.scales import SCALES
 from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import kind_of, read_json, shown
+from keras_attn_zoo.support.files import kind_of, read_record, shown
 from keras_attn_zoo.support.setting_types import shown_value
 
 _LOG = logging.getLogger(__name__)
@@ -26,18 +26,9 @@ FILE = "results.json"
 RUNS, LEFT_OUT = "runs", "left_out"
 
 
-def _content(out: Path) -> dict[str, Any]:
-    """Return what the file in a folder has; nothing if there is none, or it is damaged."""
-    found = None
-    if kind_of(file := out / FILE) == "file":
-        with contextlib.suppress(UserError):
-            found = read_json(file)
-    return found if isinstance(found, dict) else {}
-
-
 def title_of(out: Path) -> str | None:
     """Return the title of the results in a folder, or None; say so if they are damaged."""
-    title = _content(out).get("title")
+    title = read_record(out / FILE).get("title")
     if kind_of(file := out / FILE) is not None and not isinstance(title, str):
         _LOG.warning("%s is damaged and is written anew, with the runs of this call alone", shown(file))
     return title if isinstance(title, str) else None
@@ -45,7 +36,7 @@ def title_of(out: Path) -> str | None:
 
 def scale_of(out: Path) -> str | None:
     """Return the scale of the results in a folder, or None."""
-    scale = _content(out).get("scale")
+    scale = read_record(out / FILE).get("scale")
     return scale if isinstance(scale, str) and scale in SCALES else None
 
 
@@ -62,7 +53,7 @@ def baseline_of(out: Path) -> str | None:
 
 def records_of(out: Path) -> list[dict[str, Any]]:
     """Return the runs of the results in a folder, those that were left out at the end."""
-    content = _content(out)
+    content = read_record(out / FILE)
     lists = (found for key in (RUNS, LEFT_OUT) if isinstance(found := content.get(key), list))
     wanted = {"run": str, "system": str, "settings": dict}
     return [

@@ -105,7 +105,7 @@ def plan_comparison(
         if folder.holds_run:
             system = system.override(precision=folder.system().precision)
             try:
-                folder.check_settings(system, description, corpus.test.rows())
+                folder.check_settings(system, description)
             except UserError as error:
                 raise UserError(f"{run.name}: {error}") from None
         with leader_first():

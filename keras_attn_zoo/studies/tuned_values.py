@@ -1,13 +1,11 @@
 """The values that were chosen for the systems of a comparison, see `--tune`: a record beside their runs."""
 
-import contextlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_attn_zoo.support.errors import UserError
-from keras_attn_zoo.support.files import kind_of, read_json, write_json
+from keras_attn_zoo.support.files import read_record, write_json
 from keras_attn_zoo.support.locks import locked
 
 FILE = "tuned.json"
@@ -25,14 +23,10 @@ def tuned_values(out: Path) -> dict[str, dict[str, Any]]:
         >>> tuned_values(Path("nowhere"))
         {}
     """
-    found = None
-    if kind_of(out / FILE) == "file":
-        with contextlib.suppress(UserError):
-            found = read_json(out / FILE)
     wanted = {"run": str, "values": dict, "validation_loss": dict}
     return {
         name: one
-        for name, one in (found.items() if isinstance(found, dict) else ())
+        for name, one in read_record(out / FILE).items()
         if isinstance(one, dict) and all(isinstance(one.get(key), kind) for key, kind in wanted.items())
     }
 

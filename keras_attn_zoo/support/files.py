@@ -488,6 +488,20 @@ def read_json(path: PathLike) -> Any:
     return parse_json(read_bytes(path, _LARGEST_JSON), shown(path))
 
 
+def read_record(path: PathLike) -> dict[str, Any]:
+    """Read a JSON file that can be made again; return nothing of one that is missing, damaged, or no object.
+
+    Example:
+        >>> read_record("nowhere.json")
+        {}
+    """
+    found = None
+    if kind_of(path) == "file":
+        with contextlib.suppress(UserError):
+            found = read_json(path)
+    return found if isinstance(found, dict) else {}
+
+
 def parse_json(text: str | bytes, name: str) -> Any:
     """Read JSON from bytes or text, which error messages call by a name.
 

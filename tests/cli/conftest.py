@@ -2,7 +2,6 @@
 
 import dataclasses
 import queue
-import shutil
 import signal
 
 import pytest
@@ -51,12 +50,6 @@ def refused(attn_zoo):
         assert (status, output, error.count("\n")) == (2, "", 1) and said in error, error
 
     return run
-
-
-@pytest.fixture
-def run(trained, tmp_path):
-    """A copy of a trained run."""
-    return RunFolder(shutil.copytree(trained, tmp_path / "run"))
 
 
 @pytest.fixture(scope="module")

@@ -233,13 +233,11 @@ def test_matrices_and_self_attention(attn_zoo, refused, transformers, tmp_path):
         refused(message, "plot", *arguments, "--output", tmp_path / "none.png")
 
 
-def test_matrices_reach_as_far_as_the_sentences_of_a_run(attn_zoo, transformers, trained, tmp_path, monkeypatch):
+def test_matrices_reach_as_far_as_the_sentences_of_a_run(attn_zoo, transformers, run, tmp_path, monkeypatch):
     sizes = []
     monkeypatch.setattr(
         "keras_attn_zoo.viewing.figures.plot_grids", lambda rows, *_, **__: sizes.append(len(rows[0][0][1]))
     )
-    shutil.copytree(trained, tmp_path / "run")
-    run = RunFolder(tmp_path / "run")
     shutil.rmtree(run.best)
     shutil.copytree(transformers[1], run.best)
     # A run with this preset.

@@ -14,16 +14,14 @@ import sacrebleu
 from keras_attn_zoo.cli.options import more_tests
 from keras_attn_zoo.corpora.corpus import corpus_from_files
 from keras_attn_zoo.corpora.parallel_text import ParallelText
-from keras_attn_zoo.corpora.relocated_corpus import other_text
 from keras_attn_zoo.data.words import normalise
 from keras_attn_zoo.evaluation.text_scores import check_tokenizer, compare_systems
 from keras_attn_zoo.runs.described_corpora import own_test_text
-from keras_attn_zoo.runs.finished_run import left_to_score, score_and_draw
-from keras_attn_zoo.runs.loading import load_translator
+from keras_attn_zoo.runs.finished_run import score_and_draw
 from keras_attn_zoo.runs.named_systems import SYSTEMS
 from keras_attn_zoo.runs.preparation import check_system
 from keras_attn_zoo.runs.run_folder import RunFolder
-from keras_attn_zoo.runs.scoring import score_again, score_run
+from keras_attn_zoo.runs.scoring import score_again
 from keras_attn_zoo.runs.system import SETTINGS
 from keras_attn_zoo.studies.scores_by_length import scores_by_length
 from keras_attn_zoo.studies.table import read_results
@@ -261,51 +259,6 @@ def test_a_run_keeps_its_references_as_they_are(trained, run, hard_files):
     run.create(RunFolder(trained).system(), corpus.description, corpus.test.rows())
     assert own_test_text(run).references == corpus.test.references
     assert own_test_text(run).checksum == corpus.test.checksum
-
-
-def test_a_run_of_an_earlier_version_keeps_its_text(run):
-    """It is normalised: its scores are known by it, and the run is resumed with the text as it stands."""
-    text = ParallelText(zip(HARD_SOURCES, HARD, strict=True), more_references=[FURTHER])
-    kept = [tuple(map(normalise, row)) for row in zip(HARD_SOURCES, HARD, FURTHER, strict=True)]
-    run.test.write_bytes("".join("\t".join(row) + "\n" for row in kept).encode())
-    run.config.write_text(json.dumps({**json.loads(run.config.read_text()), "corpus": own(run)}))
-    earlier = own_test_text(run)
-    assert earlier.rows() == kept and earlier.checksum != text.checksum
-    scores = {"test": {"text_checksum": earlier.checksum, "sentences": len(kept)}}
-    assert left_to_score({"test": earlier}, scores, ()) == left_to_score({"test": text}, scores, ()) == {}
-    # Those of a part of it, without pairs that are too long, are not known one by one.
-    scores["test"]["sentences"] -= 1
-    assert left_to_score({"test": text}, scores, ()) == {"test": text}
-    assert other_text(own(run), {**own(run), "test": ["u"]}, run.test, text.rows()) == []
-
-
-def test_translations_of_an_earlier_version_are_scored_again(run, corpus, hard_files, monkeypatch):
-    """On the references as they stand, and nothing is translated."""
-    # sacrebleu's command line takes a blank line for a reference.
-    further = [one or "nothing" for one in HARD_OWN]
-    [translations, *normalised] = [list(map(normalise, lines)) for lines in (HARD_OWN, HARD, further)]
-    write(hard_files[2], further)
-    earlier = ParallelText(zip(HARD_SOURCES, normalised[0], strict=True), more_references=normalised[1:])
-    score_run(run.path, load_translator(run.path), earlier, "news")
-    translate_as(run, translations, "news")
-    score_again(run.path, "news", "13a", False)
-    before = run.read_scores()["news"]
-    wanted = by_sacrebleu(run.hypotheses("news"), *hard_files[1:])
-    assert stored(run) != wanted and before["text_checksum"] == earlier.checksum
-    monkeypatch.setattr(Translator, "translate", None)
-    run.picture("curves").parent.mkdir()
-    run.picture("curves").touch()
-    tests = more_tests(argparse.Namespace(more_test=[["news", *map(str, hard_files)]], reverse=False))
-    for _ in range(2):
-        score_and_draw(run.path, corpus.test, keep_scores=True, tests=tests)
-        assert stored(run) == wanted and run.has_translations("news")
-    after, changed = run.read_scores()["news"], ("text", "text_checksum", "translations_checksum")
-    assert {**after, **dict.fromkeys(changed)} == {**before, **dict.fromkeys(changed)}
-    assert after["text_checksum"] == tests["news"].checksum
-
-
-def own(run):
-    return {"train": ["a"], "valid": ["b"], "test": ["c"], "reverse": False}
 
 
 def test_commands_take_the_test_texts_of_wmt(attn_zoo, run, tmp_path):

@@ -14,7 +14,7 @@ from keras_attn_zoo.studies.comparison import Entry, Recipe, folders_by_seed
 from keras_attn_zoo.studies.tuning import validation_loss
 from keras_attn_zoo.support.errors import UserError
 from tests.cli.test_recipe import PLAIN, runs_and_baselines
-from tests.made_runs import copy_run, table_rows
+from tests.made_runs import copy_run, table_rows, write_log
 from tests.tiny_run import TINY, make_text
 
 RNN = dataclasses.replace(TINY, name="rnn", seed=1)
@@ -38,7 +38,7 @@ def tuned(trained, any_preset, no_pictures_of_runs, tmp_path, monkeypatch, capsy
                 done.append(folder.name)
                 loss = LOSSES[system.name, system.training.learning_rate] * (1 if system.seed == 1 else -1)
                 lines = [{"round": n, "step": n, "val_loss": one} for n, one in enumerate((loss, loss + 9), start=1)]
-                copy_run(trained, folder, system).log.write_text("".join(json.dumps(one) + "\n" for one in lines))
+                write_log(copy_run(trained, folder, system), lines)
             return RunFolder(folder)
 
         monkeypatch.setattr(training, "train_system", train)

@@ -187,18 +187,6 @@ def test_one_bit_is_found(tmp_path):
     assert build(tmp_path / "cache").reused
 
 
-def test_a_cache_from_before_there_were_checksums(tmp_path):
-    """It can be read, and is made anew where its text is at hand."""
-    build(tmp_path / "cache")
-    path = tmp_path / "cache" / "meta.json"
-    meta = json.loads(path.read_text())
-    del meta["sha256"]
-    path.write_text(json.dumps(meta))
-    assert pairs_of(EncodedCorpus(tmp_path / "cache")) == PAIRS
-    corpus = build(tmp_path / "cache")
-    assert not corpus.reused and "sha256" in corpus.meta and pairs_of(corpus) == PAIRS
-
-
 def test_cache_of_another_format_is_rebuilt(tmp_path):
     build(tmp_path / "cache")
     path = tmp_path / "cache" / "meta.json"

@@ -1,6 +1,5 @@
 """Checkpoints that are kept, their mean, and the moving average with which rounds are scored and saved."""
 
-import dataclasses
 import logging
 
 import numpy as np
@@ -12,31 +11,16 @@ from keras_attn_zoo.runs.averaging import average_models, checkpoints_of
 from keras_attn_zoo.runs.finished_run import score_and_draw
 from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.runs.run_folder import RunFolder
-from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.runs.training import train_system
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.training.resumable_state import ResumableState
 from keras_attn_zoo.training.run_log import RunLog, read_log
-from tests.runs.test_training import numbers
 from tests.tiny import translator
-from tests.tiny_run import TINY, interrupted_after
+from tests.tiny_run import TINY, TINY_TRANSFORMER, assert_same_training, interrupted_after, mean_loss, weights_of
 
 MOMENTUM = 0.75
 AVERAGED = TINY.override(average=2, keep_best=1, ema_momentum=MOMENTUM)
-TRANSFORMER = System(
-    "transformer",
-    {"width": 8, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1, "decoder_layers": 1},
-    data=TINY.data,
-    training=dataclasses.replace(AVERAGED.training, teacher_forcing=1.0),
-    search=TINY.search,
-    body="transformer",
-)
-
-
-def weights_of(model):
-    """Of a folder or a translator, by path."""
-    model = model if hasattr(model, "backbone") else load_translator(model)
-    return {weight.path: ops.convert_to_numpy(weight) for weight in model.backbone.trainable_variables}
+TRANSFORMER = TINY_TRANSFORMER.override(average=2, keep_best=1, ema_momentum=MOMENTUM)
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +88,7 @@ def test_the_validation_is_of_the_average_too(averaged, corpus):
     valid = list(map(list, zip(*corpus.splits.valid, strict=True)))
     *_, last = (line for line in read_log(averaged.log) if "round" in line)
     scored = load_translator(averaged.checkpoints / "round-4").score(*valid)
-    loss = sum(-one.log_probs.sum() for one in scored) / sum(len(one.log_probs) for one in scored)
-    assert np.isclose(last["val_loss"], loss, rtol=1e-5)
+    assert np.isclose(last["val_loss"], mean_loss(scored), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -120,11 +103,10 @@ def test_a_stopped_run_keeps_and_averages_what_an_uninterrupted_one_does(average
     with interrupted_after(stop_at):
         train_system(AVERAGED, corpus, folder)
     run = train_system(AVERAGED, corpus, folder, resume=True)
-    assert numbers(folder) == numbers(averaged.path)
+    assert_same_training(run, averaged)
     assert kept_in(run) == kept_in(averaged)
-    with np.load(run.state) as ours, np.load(averaged.state) as theirs:
-        assert "average" in str(ours["settings"])
-        assert all(np.array_equal(ours[name], theirs[name]) for name in theirs.files)
+    with np.load(run.state) as state:
+        assert "average" in str(state["settings"])
     for name in ("best", "average", "checkpoints/round-3"):
         ours, theirs = (weights_of(one.path / name).values() for one in (run, averaged))
         assert all(map(np.array_equal, ours, theirs))
@@ -151,8 +133,7 @@ def test_the_average_is_scored_beside_the_best(averaged, corpus):
     score_and_draw(averaged.path, corpus.test, pictures=False)
     scores = averaged.read_scores()
     wanted = load_translator(averaged.average).score(corpus.test.sources, corpus.test.targets)
-    loss = sum(-one.log_probs.sum() for one in wanted) / sum(len(one.log_probs) for one in wanted)
-    assert np.isclose(scores["average"]["loss"], loss, rtol=1e-5)
+    assert np.isclose(scores["average"]["loss"], mean_loss(wanted), rtol=1e-5)
     assert scores["average"]["loss"] != scores["test"]["loss"]
 
 

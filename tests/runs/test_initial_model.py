@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-from keras import ops
 
 from keras_attn_zoo import cli
 from keras_attn_zoo.corpora.corpus import Corpus
@@ -15,28 +14,20 @@ from keras_attn_zoo.runs.initial_model import system_from
 from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.runs.preparation import check_system
 from keras_attn_zoo.runs.settings import TrainingSettings
-from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.runs.trained_parts import choose_trained
 from keras_attn_zoo.runs.training import train_system
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.training.run_log import RunLog, read_log
 from tests import tiny
-from tests.runs.test_training import numbers
-from tests.tiny_run import TINY, interrupted_after
+from tests.tiny_run import TINY, TINY_TRANSFORMER, assert_same_training, interrupted_after, mean_loss, weights_of
 
 # Weights hardly move.
 STILL = {"learning_rate": 1e-12, "schedule": "constant", "epochs": 0.5, "validations_per_epoch": 2}
 ONE_ROUND = {"epochs": 0.5, "validations_per_epoch": 2}
 
 
-def weights_of(model):
-    model = model if hasattr(model, "backbone") else load_translator(model)
-    return {weight.path: ops.convert_to_numpy(weight) for weight in model.backbone.weights}
-
-
 def valid_loss(translator, corpus):
-    scored = translator.score(*map(list, zip(*corpus.splits.valid, strict=True)))
-    return sum(-one.log_probs.sum() for one in scored) / sum(len(one.log_probs) for one in scored)
+    return mean_loss(translator.score(*map(list, zip(*corpus.splits.valid, strict=True))))
 
 
 def logged_loss(run):
@@ -45,15 +36,9 @@ def logged_loss(run):
 
 @pytest.fixture(scope="module")
 def transformer_run(tmp_path_factory, corpus):
-    system = System(
-        "transformer",
-        {"width": 8, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1, "decoder_layers": 1},
-        data=TINY.data,
-        training=dataclasses.replace(TINY.training, teacher_forcing=1.0, epochs=0.5),
-        search=TINY.search,
-        body="transformer",
-    )
-    return train_system(system, corpus, tmp_path_factory.mktemp("transformer") / "run").path
+    return train_system(
+        TINY_TRANSFORMER.override(epochs=0.5), corpus, tmp_path_factory.mktemp("transformer") / "run"
+    ).path
 
 
 def test_a_run_is_continued_with_its_weights_subwords_and_settings(trained, corpus, tmp_path):
@@ -111,9 +96,7 @@ def test_a_stopped_continuation_resumes_to_the_same_bits(trained, corpus, tmp_pa
     with interrupted_after(stop_at):
         train_system(system, corpus, tmp_path / "run")
     run = train_system(system, corpus, tmp_path / "run", resume=True)
-    assert numbers(run.path) == numbers(whole.path)
-    with np.load(run.state) as ours, np.load(whole.state) as theirs:
-        assert all(np.array_equal(ours[name], theirs[name]) for name in theirs.files)
+    assert_same_training(run, whole)
 
 
 @pytest.mark.parametrize(

@@ -1,36 +1,26 @@
 """A run that is resumed with a larger budget ends as one that was given it at once, or says why it cannot."""
 
-import logging
-
 import numpy as np
 import pytest
-from keras import ops
 
-from keras_attn_zoo.runs.loading import load_translator
 from keras_attn_zoo.runs.training import train_system
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.training.run_log import RunLog, read_steps
-from tests.runs.test_training import numbers
-from tests.tiny_run import TINY, interrupted_after
+from tests.tiny_run import TINY, assert_same_training, interrupted_after, weights_of
 
 # Rounds have three steps.
 AVERAGED = TINY.override(average=2, keep_best=1, ema_momentum=0.75)
 LONG = {"budget": "11steps"}
 
 
-def weights_of(folder):
-    return [ops.convert_to_numpy(weight) for weight in load_translator(folder).backbone.weights]
-
-
 def assert_same(run, other):
     """To the last bit: log, state, and every preset."""
-    assert numbers(run.path) == numbers(other.path)
-    with np.load(run.state) as ours, np.load(other.state) as theirs:
-        assert all(np.array_equal(ours[name], theirs[name]) for name in theirs.files)
+    assert_same_training(run, other)
     presets = [sorted(path.relative_to(one.path) for path in one.path.rglob("metadata.json")) for one in (run, other)]
     assert presets[0] == presets[1]
     for path in presets[0]:
-        assert all(map(np.array_equal, *(weights_of((one.path / path).parent) for one in (run, other)))), path
+        ours, theirs = (weights_of((one.path / path).parent).values() for one in (run, other))
+        assert all(map(np.array_equal, ours, theirs)), path
     assert run.system() == other.system()
 
 
@@ -75,7 +65,8 @@ def test_the_best_round_may_be_one_that_ended_early(corpus, tmp_path, monkeypatc
     at_once = train_system(AVERAGED.override(**LONG), corpus, tmp_path / "at_once")
     run = train_system(AVERAGED.override(budget="8steps"), corpus, tmp_path / "run")
     assert run.earlier_best.exists()
-    assert any(map(lambda one, other: (one != other).any(), weights_of(run.best), weights_of(run.earlier_best)))
+    best, earlier = weights_of(run.best), weights_of(run.earlier_best)
+    assert any((best[path] != earlier[path]).any() for path in best)
     # Stopped once more on the way.
     with interrupted_after(2):
         train_system(AVERAGED.override(**LONG), corpus, run.path, resume=True)
@@ -91,7 +82,7 @@ def test_what_depends_on_its_end_cannot_be_made_longer(corpus, tmp_path):
     assert files == {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("budget", ["12steps", "1steps", "9tokens"])
+@pytest.mark.parametrize("budget", ["12steps", "9tokens"])
 def test_less_is_refused(run, corpus, budget):
     with pytest.raises(UserError, match=rf"has been trained for .*, which budget={budget} does not exceed: give more"):
         train_system(TINY.override(budget=budget), corpus, run.path, resume=True)
@@ -102,13 +93,3 @@ def test_scores_after_parts_of_the_steps_and_other_settings_still_have_to_agree(
     for more, options in (({}, {"bleu_after": (25,)}), ({"dropout": 0.5}, {})):
         with pytest.raises(UserError, match="was started with different settings"):
             train_system(TINY.override(budget="40steps", **more), corpus, run.path, resume=True, **options)
-
-
-@pytest.mark.long
-def test_what_stopped_early_has_ended(corpus, tmp_path, caplog):
-    system = TINY.override(patience=1, learning_rate=1e-9, epochs=5, schedule="constant", best_by="bleu")
-    run = train_system(system, corpus, tmp_path / "run")
-    before = numbers(run.path)
-    caplog.set_level(logging.INFO, "keras_attn_zoo")
-    train_system(system.override(epochs=9), corpus, run.path, resume=True)
-    assert caplog.messages[-1] == "training is already complete" and numbers(run.path) == before

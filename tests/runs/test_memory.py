@@ -7,13 +7,11 @@ import keras
 import pytest
 
 from keras_attn_zoo.bodies.schema import BODIES
-from keras_attn_zoo.corpora.parallel_text import ParallelText
 from keras_attn_zoo.runs import memory
 from keras_attn_zoo.runs.memory import check_memory, weight_bytes
 from keras_attn_zoo.runs.outline import body_arguments, outline
 from keras_attn_zoo.runs.preparation import check_system
 from keras_attn_zoo.runs.system import System
-from keras_attn_zoo.runs.training import train_system
 from keras_attn_zoo.support.errors import UserError
 from tests import tiny
 from tests.tiny_run import TINY
@@ -73,25 +71,6 @@ def test_more_than_the_machine_has_is_refused_where_it_counts(monkeypatch, caplo
 def test_this_machine_has_memory_and_the_tests_run_on_its_cpu():
     assert 1e8 < memory.machine_bytes() < 1e15
     assert memory.on_cpu()
-
-
-def test_a_test_sentence_that_is_too_long_is_said_before_training(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_attn_zoo.runs.training.build_translator", None)
-    long = [*corpus.splits.test[:2], ("rot haus " * 20, "red house")]
-    text = type(corpus)(corpus.splits._replace(test=long), corpus.description)
-    with pytest.raises(
-        UserError, match=r"1 of 3 test sentences have more than the 15 tokens .*; the longest is sentence 3"
-    ):
-        train_system(TINY, text, tmp_path / "run")
-    with pytest.raises(UserError, match=r"more than the 40 tokens .* --max-tokens to at least 41"):
-        train_system(TINY, text, tmp_path / "run", max_tokens=40)
-    whole = type(corpus)(corpus.splits, corpus.description, more_tests={"news": ParallelText(long)})
-    with pytest.raises(UserError, match=r"1 of 3 news sentences have more than the 15 tokens"):
-        train_system(TINY, whole, tmp_path / "run")
-    assert not (tmp_path / "run" / "config.json").exists()
-    with pytest.raises(TypeError, match="not callable"):
-        # Room enough: now it would be built.
-        train_system(TINY, text, tmp_path / "run", max_tokens=41)
 
 
 def test_a_length_that_follows_from_the_text_is_a_length():

@@ -12,8 +12,7 @@ from keras_attn_zoo.runs.training import train_system
 from keras_attn_zoo.support.checksums import sha256
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.locks import locked
-from tests.runs.test_training import numbers
-from tests.tiny_run import TINY, interrupted_after
+from tests.tiny_run import TINY, interrupted_after, numbers
 
 # Three steps in each of three rounds; the third is stopped in its second step.
 SYSTEM = TINY.override(epochs=3, validations_per_epoch=1)

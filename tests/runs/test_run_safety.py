@@ -28,8 +28,7 @@ from keras_attn_zoo.support.locks import locked
 from keras_attn_zoo.training.resumable_state import ResumableState, saved_progress
 from keras_attn_zoo.training.run_log import RunLog, read_log, read_steps
 from tests.other_user import as_nobody, open_to_all
-from tests.runs.test_training import numbers
-from tests.tiny_run import TINY
+from tests.tiny_run import TINY, numbers
 
 
 @pytest.mark.long

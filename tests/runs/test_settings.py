@@ -203,9 +203,6 @@ def test_settings_round_trip_and_unknown_ones_are_listed():
     assert System.from_dict(json.loads(json.dumps(TINY.to_dict()))) == TINY
     with pytest.raises(UserError, match=r"no setting 'epoch': did you mean epochs\?"):
         TINY.override(epoch=1)
-    for wrong in ({"epochs": "three"}, {"epochs": 0}, {"joint": 1}, {"accumulation_steps": 0}, {"schedule": "linear"}):
-        with pytest.raises(UserError, match=f"the setting {next(iter(wrong))} "):
-            TINY.override(**wrong)
     with pytest.raises(UserError, match="do not fit this version"):
         System.from_dict({**TINY.to_dict(), "colour": "red"})
 

@@ -68,7 +68,7 @@ def test_a_slow_spell_of_the_machine_is_shared(monkeypatch):
 def test_a_run_stays_as_it_is_and_its_steps_are_real(two, load, monkeypatch):
     before = [contents(run.path) for run in two]
     trained, turns = [], []
-    step_seconds, search = timing_pass.step_seconds, timing_pass._Search.__call__
+    step_seconds, search = timing_pass.step_seconds, timing_pass._translate
 
     def steps(translator, batches, indices):
         was = weights(translator)
@@ -77,12 +77,12 @@ def test_a_run_stays_as_it_is_and_its_steps_are_real(two, load, monkeypatch):
         turns.append((id(translator), [batches.sentences(i).tolist() for i in indices]))
         return seconds
 
-    def translate(self):
-        turns.append((id(self.translator), self.text.sources))
-        return search(self)
+    def translate(translator, text, batch_size):
+        turns.append((id(translator), text.sources))
+        return search(translator, text, batch_size)
 
     monkeypatch.setattr(timing_pass, "step_seconds", steps)
-    monkeypatch.setattr(timing_pass._Search, "__call__", translate)
+    monkeypatch.setattr(timing_pass, "_translate", translate)
     time_runs([run.path for run in two], rounds=2)
     assert trained == [True] * 6
     # One that compiles, and two rounds: of training, then of translation; all of the same sentences.

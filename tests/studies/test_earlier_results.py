@@ -21,7 +21,7 @@ RECIPE = Recipe("A paper", ENTRIES, ("rnn-own",))
 def made(out, runs):
     """Their folders, and their records as an earlier version wrote them, without the baseline."""
     for run in runs:
-        make_run(out / run.name).config.write_text(json.dumps({"system": run.system.to_dict(), "corpus": {}}))
+        make_run(out / run.name, system=run.system)
     records = [
         {"run": run.name, "system": run.entry, "settings": {**run.point, "seed": run.system.seed}} for run in runs
     ]

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from keras_attn_zoo.corpora.corpus import corpus_from_files
-from keras_attn_zoo.data import compressed_files
 from keras_attn_zoo.data.subwords import Subwords
 from keras_attn_zoo.data.text_files import ParallelFiles, TSVFile, read_lines
 from keras_attn_zoo.evaluation.alignments import read_alignments
@@ -210,13 +209,6 @@ def test_what_is_read_twice_must_not_be_a_pipe(tmp_path):
     with pytest.raises(UserError, match="can be read only once"):
         list(pairs)
     writer.join(10)
-
-
-def test_a_line_without_end_is_not_read_into_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(compressed_files, "LONGEST_LINE", 1000)
-    (tmp_path / "text").write_text("short\n" + "x" * 1000 + "\n")
-    with pytest.raises(UserError, match="text line 2 has more than 1,000 bytes"):
-        list(read_lines(tmp_path / "text"))
 
 
 def test_json_that_is_none_is_one_line(tmp_path):
