@@ -37,7 +37,7 @@ SENTENCES = {
 # Test sentences whose translations are compared between dtype policies.
 COMPARED = 200
 # Colours of a picture in a palette, which takes a third of the bytes.
-COLOURS = 256
+COLOURS = 128
 
 
 @dataclasses.dataclass(frozen=True)
