@@ -61,8 +61,8 @@ class LuongAttention(AttentionLayer):
         units: width of the hidden layer of "concat"; by default the query's width.
         kernel_initializer: initialiser of W and v.
         scaled: whether energies of "dot" and "general" are divided by √query_dim, as those of a Transformer are. Under
-            Adam, whose steps are as large for small gradients, energies of "general" otherwise grow until all weight
-            is on one position, and little is learned from then on.
+            Adam, whose steps are as large for small gradients, those of "general" may otherwise grow until one position
+            has all of the weight, and learn slowly from then on.
 
     Shapes, masking: see `AttentionLayer`. State: none.
 
