@@ -4,8 +4,8 @@ What are the mechanisms of ten years worth for translation, under equal conditio
 mechanism of the registry wherever it fits: as self-attention of encoder and decoder, and as cross-attention; then
 positions, normalisers, groups of heads, norms and gated networks, and `transformer-2026`, which has several of them.
 Cross-attention without heads stands in one RNN. The width of the feed-forward networks, in the RNN that of its states,
-takes the difference, so that all have as many parameters as `transformer`, within 1 %; a width that `--set` gives
-stays, and the systems differ. `tables.md` in `--out` ranks them, and `page.md` has the pictures too.
+takes the difference, so that all have as many parameters as `transformer`, within 1 %; `--set ffn_dim` gives that of
+`transformer`. `tables.md` in `--out` ranks them, and `page.md` has the pictures too.
 
 Examples:
   python recipes/league.py --train train.de.gz train.en.gz --valid val.de.gz val.en.gz --test test.de.gz test.en.gz \\

@@ -17,7 +17,7 @@ from keras_attn_zoo.runs.registered_mechanisms import registered_mechanisms
 from keras_attn_zoo.runs.system import System
 from keras_attn_zoo.studies import paper_cells
 from keras_attn_zoo.studies.comparison import Entry, Recipe, expand
-from keras_attn_zoo.studies.equal_parameters import equal_runs, equally_large
+from keras_attn_zoo.studies.equal_parameters import WIDTHS, equal_runs, equally_large
 from keras_attn_zoo.studies.paper_cells import Runs
 from keras_attn_zoo.studies.paper_files import write_tables
 from keras_attn_zoo.studies.paper_page import write_page
@@ -83,15 +83,18 @@ def test_all_systems_have_equally_many_parameters(name):
 
 
 def test_widths_follow_the_settings_of_a_call():
-    """Of all systems alike; a width that is given stays, and the other body follows it."""
-    entries = {name: LEAGUE.RECIPE.entries[name] for name in ("transformer", "gaussian", "bahdanau")}
-    found = []
-    for settings in ({"width": 64}, {"width": 64, "ffn_dim": 2000}):
-        runs = equal_runs(expand(entries, settings), LEAGUE.RECIPE, settings)
-        found.append([run.system.sizes["hidden_dim" if run.name == "bahdanau" else "ffn_dim"] for run in runs])
-    usual, wide = found
-    assert usual[0] == 512 < usual[1]
-    assert wide[:2] == [2000, 2000] and wide[2] > usual[2]
+    """The reference has the width that is given; all others follow it, unless a grid gives theirs."""
+    entries = {name: LEAGUE.RECIPE.entries[name] for name in ("transformer", "gaussian", "swiglu", "bahdanau")}
+
+    def widths(settings, grid=None):
+        runs = equal_runs(expand(entries, settings, grid), LEAGUE.RECIPE, settings)
+        return {run.name: run.system.sizes[WIDTHS[run.system.body]] for run in runs}
+
+    usual, wide = widths({"width": 64}), widths({"width": 64, "ffn_dim": 2000})
+    assert usual["swiglu"] < usual["transformer"] == 512 < usual["gaussian"]
+    assert wide["swiglu"] < wide["transformer"] == 2000 < wide["gaussian"] and wide["bahdanau"] > usual["bahdanau"]
+    assert widths({"hidden_dim": 77})["bahdanau"] == 77
+    assert widths({}, {"ffn_dim": [2000]})["swiglu-ffn_dim=2000"] == 2000
 
 
 def test_what_is_too_large_by_itself_is_refused():

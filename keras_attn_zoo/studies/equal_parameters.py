@@ -64,14 +64,16 @@ def equal_runs(runs: Sequence[Run], recipe: Recipe, settings: Mapping[str, Any])
     Args:
         runs: the runs, see `expand`.
         recipe: the comparison; if its systems have their own sizes, the runs stay as they are.
-        settings: those of all runs. A width that is given stays.
+        settings: those of all runs. A width among them is the reference's; it stays in bodies of another kind, and one
+            of a grid stays in all.
     """
     if recipe.equal_to is None:
         return list(runs)
     reference, equal = recipe.entries[recipe.equal_to].system, []
     for run in runs:
         given = {**settings, **run.point}
-        if WIDTHS[run.system.body] not in given:
+        fixed = run.point if run.system.body == reference.body else given
+        if WIDTHS[run.system.body] not in fixed:
             same = parameters_of(reference.override(**reference.applicable_settings(given)))
             # A mechanism may have more than a whole system at the scale "smoke".
             with contextlib.suppress(*([UserError] if recipe.scale == "smoke" else [])):
