@@ -1,11 +1,12 @@
 """Time and peak memory of a layer's call, alone and with its gradients, measured as each backend requires."""
 
 import ctypes
-import gc
 import time
 
 import keras
 from keras import ops, tree
+
+from keras_attn_zoo.kernels import peak_bytes
 
 BACKEND = keras.config.backend()
 if BACKEND == "torch":
@@ -17,8 +18,7 @@ if BACKEND == "torch":
 # glibc's names of the size from which memory comes from the system, and goes back to it when it is freed; and of what
 # may lie free before it goes back too.
 _M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -3, -1
-_SMALL = 1 << 16
-# What glibc arrives at by itself in a process that has freed large arrays.
+# What glibc arrives at by itself in a process that has freed large arrays; `peak_bytes` leaves other values.
 _USUAL = {_M_MMAP_THRESHOLD: 1 << 25, _M_TRIM_THRESHOLD: 1 << 26}
 
 
@@ -54,14 +54,7 @@ class Call:
         if BACKEND == "jax":
             analysis = self._compiled.memory_analysis()
             return analysis.temp_size_in_bytes + analysis.output_size_in_bytes
-        if BACKEND == "torch" and ops.convert_to_tensor(0).is_cuda:
-            import torch
-
-            torch.cuda.reset_peak_memory_stats()
-            before = torch.cuda.memory_allocated()
-            self._run()
-            return torch.cuda.max_memory_allocated() - before
-        return _peak_of_the_process(self._run)
+        return peak_bytes(self._run)
 
     def _jax(self, backward):
         import jax
@@ -120,29 +113,6 @@ class Call:
                 torch.cuda.synchronize()
 
         return run
-
-
-def _peak_of_the_process(run):
-    """Growth of the peak resident memory; freed memory returns to the system at once.
-
-    That costs some layers twice their time, so `side_by_side` ends it; and what is free in the process by then is
-    used in place of what could be counted, so there is no way back.
-    """
-    libc = ctypes.CDLL(None)
-    libc.mallopt(_M_MMAP_THRESHOLD, _SMALL)
-    run()
-    gc.collect()
-    libc.malloc_trim(0)
-    with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")
-    before = _status("VmRSS")
-    run()
-    return max(0, _status("VmHWM") - before)
-
-
-def _status(what):
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(what))
 
 
 def side_by_side(calls, seconds=1.0, rounds=5):

@@ -137,6 +137,7 @@ RECIPE = Recipe(
                 Line("perplexity", measure="perplexity"),
                 Line("AER", measure="AER", split="gold"),
                 Line("parameters", measure="parameters"),
+                Line("memory", measure="memory of a step"),
                 Line("training, s", measure="training time"),
                 Line("translation, s", measure="translation time"),
             ],

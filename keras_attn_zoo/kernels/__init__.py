@@ -5,6 +5,7 @@ environment variable `ATTN_ZOO_KERNELS=portable`, none does.
 """
 
 from keras_attn_zoo.kernels.known_weights import PreparedWeight, inference, is_inference, is_repeating
+from keras_attn_zoo.kernels.peak_memory import peak_bytes
 from keras_attn_zoo.kernels.portable.embeddings import rows
 from keras_attn_zoo.kernels.portable.expanded_pairs import pair_recurrence, with_pair
 from keras_attn_zoo.kernels.portable.fused_attention import fused_contexts

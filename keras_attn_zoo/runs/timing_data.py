@@ -14,6 +14,7 @@ _TIMING = {
     "systems": list,
     "rounds": int,
     "step_seconds": NUMBER,
+    "step_bytes?": (int, type(None)),
     "shapes": {...: {"seconds": NUMBER, "share": NUMBER}},
     "tokens_per_second": NUMBER,
     "translation_seconds": NUMBER,

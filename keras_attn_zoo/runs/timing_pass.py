@@ -1,19 +1,21 @@
-"""The timing pass of a comparison: trained systems take turns on an idle machine."""
+"""The timing pass of a comparison: trained systems take turns on an idle machine, after their memory is measured."""
 
 import datetime
 import functools
 import logging
+import multiprocessing
 import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
 
 import keras
 
 from keras_attn_zoo.bodies.schema import longest_translation
 from keras_attn_zoo.data.batches import TranslationBatches
-from keras_attn_zoo.kernels import processor_name
+from keras_attn_zoo.kernels import peak_bytes, processor_name
 from keras_attn_zoo.runs.curves import titles
 from keras_attn_zoo.runs.described_corpora import own_test_text
 from keras_attn_zoo.runs.finished_run import SCORING_PRECISION
@@ -50,8 +52,10 @@ def time_runs(
     mean over the batches of an epoch of the medians for each shape; of the translation, the median. The weights that
     the steps change are thrown away.
 
+    What memory a step needs besides weights and optimizer is measured before, of each system in a process of its own.
+
     Args:
-        folders: run folders; all systems are in memory at once.
+        folders: run folders; for the times, all systems are in memory at once.
         rounds: how often each has its turn.
         anyway: whether to go on while others use the machine. The figures are marked then, as they are if others begin
             to during the pass.
@@ -67,6 +71,7 @@ def time_runs(
     if before > IDLE and not anyway:
         raise _busy(before)
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    memory = {name: _step_bytes(run) for name, run in runs.items()}
     make_deterministic()
     _LOG.info("timing training steps of %s in turn", ", ".join(runs))
     steps, in_training, cores_used = _timed({name: _Steps(run, batches[name]) for name, run in runs.items()}, rounds)
@@ -89,7 +94,7 @@ def time_runs(
     }
     for name, run in runs.items():
         own = {**_of_steps(steps[name], batches[name]), **_of_search(translations[name]), **of_pass}
-        write_json(run.timing, {**own, "precision": run.system().precision})
+        write_json(run.timing, {**own, "step_bytes": memory[name], "precision": run.system().precision})
 
 
 def _busy(share):
@@ -170,6 +175,17 @@ class _Steps:
         # The first step of a call takes longer.
         _, *seconds = step_seconds(self.translator, self.batches, [self.indices[0], *self.indices])
         return list(zip(map(self.batches.bound, self.indices), seconds, strict=True))
+
+
+def _step_bytes(run):
+    """The peak memory of training steps of all shapes, in a process in which nothing lies free; None if unknown."""
+    _LOG.info("measuring the memory of a training step of %s", run.path.name)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        return process.submit(_bytes_of_steps, run).result()
+
+
+def _bytes_of_steps(run):
+    return peak_bytes(_Steps(run, _batches(run)))
 
 
 def _of_steps(turns, batches):

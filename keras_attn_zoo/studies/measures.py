@@ -149,7 +149,7 @@ def _scored_again(one, metric, **how):
 
 
 def _of_timing(value, **options):
-    """A time, from the timing pass that a run was a part of: a function of what it found, and of the `Scored`."""
+    """A time or memory, from the timing pass that a run was a part of: a function of what it found, and `Scored`."""
 
     def number(one):
         timing = one.run.read_timing()
@@ -157,7 +157,7 @@ def _of_timing(value, **options):
             raise ValueError("the run was not timed")
         return value(timing, one)
 
-    return Measure(number, sign=-1, seeded=False, margin=0.0, timed=True, **options)
+    return Measure(number, sign=-1, seeded=False, margin=0.0, **options)
 
 
 def _relative_time(timing, one):
@@ -228,17 +228,28 @@ MEASURES = {
     "training time": _of_timing(
         lambda timing, one: timing["step_seconds"] * one.scores["training"]["steps"],
         digits=0,
+        timed=True,
         part="train",
         note=f"training time: steps of the run times seconds of a step, {_TIMED}",
     ),
     "translation time": _of_timing(
-        _translation_seconds, note=f"translation time: of the whole test text, by up to 200 sentences of it, {_TIMED}"
+        _translation_seconds,
+        timed=True,
+        note=f"translation time: of the whole test text, by up to 200 sentences of it, {_TIMED}",
     ),
     "training time of a step, relative": _of_timing(
         _relative_time,
         unit="x",
+        timed=True,
         part="train",
         note=f"training time: of a step, the median for each shape of batch, relative to the baseline's, {_TIMED}",
+    ),
+    "memory of a step": _of_timing(
+        lambda timing, one: timing["step_bytes"] / 1e6,
+        digits=0,
+        unit=" MB",
+        part="train",
+        note="memory: at most, of a training step, besides weights and optimizer",
     ),
     "lowest training perplexity": _best("perplexity", min, digits=2, share=_ALMOST, sign=-1, part="train", note=_ROUND),
     "lowest training loss": _best("loss", min, digits=2, margin=_ALMOST, sign=-1, part="train", note=_ROUND),

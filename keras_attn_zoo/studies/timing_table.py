@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import Any
 
 from keras_attn_zoo.runs.curves import titles
+from keras_attn_zoo.runs.memory import shown_bytes
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.timing_data import BESIDE_OTHER_WORK, timed_together, translation_seconds
 from keras_attn_zoo.studies.tabular import Table
@@ -15,7 +16,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def timing_table(folders: Collection[PathLike]) -> Table | None:
-    """Return the times of runs, also relative to the first run of their pass; None if no run was timed."""
+    """Return times and memory of runs, times also relative to the first run of their pass; None if none was timed."""
     read = zip(titles(folders), map(_read, folders), strict=True)
     found = {name: timing for name, timing in read if timing is not None}
     if not found:
@@ -33,14 +34,19 @@ def timing_table(folders: Collection[PathLike]) -> Table | None:
                 f"{1000 * timing['step_seconds']:.1f}",
                 _ratio(timing["step_seconds"], its["step_seconds"]) if alike else "–",
                 f"{timing['tokens_per_second']:.0f}",
+                shown_bytes(timing["step_bytes"]) if timing.get("step_bytes") else "–",
                 f"{translation_seconds(timing):.2f}",
                 _ratio(translation_seconds(timing), translation_seconds(its)),
                 timing["precision"],
             ]
         )
-    headings = ["system", "step, ms", "relative", "tokens/s", "translation, s", "relative", "precision"]
+    headings = ["system", "step, ms", "relative", "tokens/s", "memory", "translation, s", "relative", "precision"]
     notes = [_about(found[first], first, names) for first, names in passes.items()]
-    return Table(headings, rows, [*notes, "precision: of training; translation is in float32"])
+    notes += [
+        "memory: at most, of a training step, besides weights and optimizer",
+        "precision: of training; translation is in float32",
+    ]
+    return Table(headings, rows, notes)
 
 
 def _read(folder):

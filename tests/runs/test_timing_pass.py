@@ -29,11 +29,12 @@ def two(trained, tmp_path):
 
 @pytest.fixture
 def load(monkeypatch):
-    """What others use before the pass, and during it."""
+    """What others use before the pass, and during it; memory is not measured."""
     found = types.SimpleNamespace(before=0.0, during=0.0)
     machine = types.SimpleNamespace(of_others=lambda: found.during, own_cores=lambda: 1.5)
     monkeypatch.setattr(timing_pass, "load_of_others", lambda seconds: found.before)
     monkeypatch.setattr(timing_pass, "MachineLoad", lambda: machine)
+    monkeypatch.setattr(timing_pass, "_step_bytes", lambda run: {"base": 5_000_000, "new": None}[run.path.name])
     return found
 
 
@@ -133,6 +134,19 @@ def test_a_step_is_the_mean_over_an_epoch_of_the_medians_of_shapes(two, load, mo
     assert one["tokens_per_second"] == pytest.approx(tokens / (sum(counts) * step))
     assert (one["translation_seconds"], other["translation_seconds"]) == pytest.approx((3.0, 4.0))
     assert (one["sentences"], one["test_sentences"]) == (4, 6)
+    assert (one["step_bytes"], other["step_bytes"]) == (5_000_000, None)
+
+
+@pytest.mark.slow
+def test_batches_twice_as_large_need_twice_the_memory(two):
+    """Weights are small beside them."""
+    found = []
+    for run, sentences in zip(two, (2_000, 4_000), strict=True):
+        config = read_json(run.config)
+        config["system"]["data"]["sentences_per_batch"] = sentences
+        write_json(run.config, config)
+        found.append(timing_pass._step_bytes(run))
+    assert found[1] / found[0] == pytest.approx(2, rel=0.1)
 
 
 def test_a_busy_machine_is_refused_before_anything_is_loaded(two, load, monkeypatch):

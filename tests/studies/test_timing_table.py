@@ -69,20 +69,22 @@ def test_times_are_those_of_the_pass_alone(tmp_path):
     _, new = make_two(tmp_path)
     one = Scored(new, "test", new.read_scores()["test"])
     assert [number(name, one) for name in TIMES[:2]] == pytest.approx([200.0, 7.0])
+    assert number("memory of a step", one) is None
+    assert number("memory of a step", Scored(make_timing(new, step_bytes=15_400_000), "test", one.scores)) == 15.4
     assert number("translation time", Scored(new, "valid", one.scores)) is None
     new.timing.unlink()
     assert [number(name, one) for name in TIMES] == [None] * 3
 
 
 def test_the_table_of_times(tmp_path):
-    base, _ = make_two(tmp_path, translation_seconds=2.8)
+    base, _ = make_two(tmp_path, translation_seconds=2.8, step_bytes=15_000_000)
     late = make_timing(make_run(tmp_path / "late"), 3.0, systems=["late"], beside_other_work=True)
     make_run(tmp_path / "untimed")
     table = timing_table([tmp_path / name for name in ("base", "new", "late", "untimed")])
     assert table_rows(table.markdown())[1:] == [
-        ["base", "2000.0", "1.00x", "50", "7.00", "1.00x", "float32"],
-        ["new", "5000.0", "2.50x", "20", "14.00", "2.00x", "float32"],
-        ["late (beside other work)", "3000.0", "1.00x", "33", "7.00", "1.00x", "float32"],
+        ["base", "2000.0", "1.00x", "50", "–", "7.00", "1.00x", "float32"],
+        ["new", "5000.0", "2.50x", "20", "15.0 MB", "14.00", "2.00x", "float32"],
+        ["late (beside other work)", "3000.0", "1.00x", "33", "–", "7.00", "1.00x", "float32"],
     ]
     assert table.notes[0].startswith("base, new: timed in turn, 5 rounds") and "6 of its 30 sentences" in table.notes[0]
     assert table.notes[1].startswith("late: timed in turn") and table.notes[1].endswith("relative to late")
