@@ -89,10 +89,11 @@ def row(claim, comparisons):
 
 
 def verdicts_of(comparisons):
-    """The verdicts on a claim, each with how many of its comparisons have it, and why if there is too little to say."""
-    from keras_attn_zoo.studies.paper_findings import verdict_of
+    """The verdicts on a claim, decided ones first, each with how many comparisons have it, and why there is none."""
+    from keras_attn_zoo.studies.paper_findings import is_decided, verdict_of
 
-    counts = collections.Counter(map(verdict_of, comparisons))
+    ordered = sorted(comparisons, key=lambda one: not is_decided([one]))
+    counts = collections.Counter(map(verdict_of, ordered))
     return "; ".join(f"{one}{f', {count} of {len(comparisons)}' * (len(counts) > 1)}" for one, count in counts.items())
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops, tree
 
-from keras_attn_zoo.decoding.beam_search import BeamSearch, stops_at
+from keras_attn_zoo.decoding.beam_search import BeamSearch, flat, stops_at
 from keras_attn_zoo.decoding.logits_processors import IMPOSSIBLE, LogitsProcessor, composed
 from keras_attn_zoo.support.types import Tensor, TensorTree
 
@@ -99,9 +99,6 @@ class PooledBeamSearch(BeamSearch):
 
         def folded(x):
             return ops.reshape(x, (batch, -1, *ops.shape(x)[1:]))
-
-        def flat(x):
-            return ops.reshape(x, (-1, *ops.shape(x)[2:]))
 
         def gather(x, places):
             """Rows of `(batch, rows, ...)` at places `(batch, chosen)`."""
