@@ -186,7 +186,10 @@ FINDINGS = (
         "It learns the alignment of source and target words: a verb at the end of the sentence is found",
         "abstract, Figures 3 and 4",
         (BETTER,),
-        [Contrast("bahdanau-dropout", "uniform-dropout", "AER", "gold")],
+        [
+            Contrast(name, baseline, "AER", "gold")
+            for name, baseline in (("experiment-4", "uniform"), ("bahdanau-dropout", "uniform-dropout"))
+        ],
     ),
     Finding(
         "A teacher forcing ratio of 0.5 is better than one of 0.8 on the validation text, where none is forced",

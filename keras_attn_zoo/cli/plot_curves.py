@@ -28,9 +28,9 @@ _OVER_SEEDS = ", mean ± standard deviation"
 _OF_TOP_K = {"seconds": "translation time in seconds", "tokens/s": "target tokens per second in training"}
 _INTERVAL = ", 95 % interval"
 # In place of a title where an axis shows less than the noise, or may do so.
-_NO_CLASSES_DIFFER = "within the noise: in no class of length do two systems differ, p < 0.05"
-_NO_POINTS_DIFFER = "within the noise: no two points differ, p < 0.05"
-_NO_CURVES_DIFFER = "within the noise: in the end, no curve differs from the first, p < 0.05"
+_NO_CLASSES_DIFFER = "within the noise: in no class of length do two systems differ, p < 0.05 (Holm)"
+_NO_POINTS_DIFFER = "within the noise: no two points differ, p < 0.05 (Holm)"
+_NO_CURVES_DIFFER = "within the noise: in the end, no curve differs from the first, p < 0.05 (Holm)"
 _ONE_TRAINING = "trained once: two trainings of one system may differ as much"
 # How far curves are moved from each other, as a part of what is between two classes.
 _BESIDE = 0.06
@@ -104,18 +104,18 @@ def _about_differences(groups):
 
     Of several trainings each, their last steps are compared by Welch's test.
     """
-    from keras_attn_zoo.evaluation.training_comparison import compare_trainings
+    from keras_attn_zoo.evaluation.training_comparison import compare_trainings, holm
 
     first, *others = groups
     if min(map(len, groups)) == 1:
         return _ONE_TRAINING
+    p_values = []
     for own in others:
         curves = [dict(zip(*curve, strict=True)) for curve in (*first, *own)]
         last = max(set.intersection(*map(set, curves)))
         values = [curve[last] for curve in curves]
-        if compare_trainings(values[len(first) :], values[: len(first)]).p_value < 0.05:
-            return None
-    return _NO_CURVES_DIFFER if others else None
+        p_values.append(compare_trainings(values[len(first) :], values[: len(first)]).p_value)
+    return _NO_CURVES_DIFFER if others and min(holm(p_values)) >= 0.05 else None
 
 
 def _add_by_length(parser: Parser) -> None:
@@ -224,10 +224,10 @@ def _with_intervals(sampled):
 
 def _differ(curves):
     """Whether two of several curves differ in any class of length."""
-    from keras_attn_zoo.studies.sampled_scores import differ
+    from keras_attn_zoo.studies.sampled_scores import any_differ
 
     pairs = itertools.combinations(curves, 2)
-    return any(differ(*both) for pair in pairs for both in zip(*pair, strict=True))
+    return any_differ(both for pair in pairs for both in zip(*pair, strict=True))
 
 
 def _add_top_k(parser: Parser) -> None:
@@ -252,7 +252,7 @@ def _add_top_k(parser: Parser) -> None:
 def _draw_top_k(options: argparse.Namespace) -> None:
     from keras_attn_zoo.evaluation.text_scores import how_scored
     from keras_attn_zoo.runs.curves import LATENT, curves_over_top_k, curves_over_trained_top_k
-    from keras_attn_zoo.studies.sampled_scores import differ, sampled_score
+    from keras_attn_zoo.studies.sampled_scores import any_differ, sampled_score
     from keras_attn_zoo.studies.table import steady_translation_seconds
     from keras_attn_zoo.viewing.attention_pictures import plot_curves
 
@@ -285,7 +285,7 @@ def _draw_top_k(options: argparse.Namespace) -> None:
         ylabel += f"{_INTERVAL} over sentences"
         # A level is one score.
         points = {id(one): one for _, scores in curves.values() for one in scores}.values()
-        differing = any(differ([one], [other]) for one, other in itertools.combinations(points, 2))
+        differing = any_differ(([one], [other]) for one, other in itertools.combinations(points, 2))
         note = None if differing or len(texts) > 1 or len(points) == 1 else _NO_POINTS_DIFFER
         curves, deviations = _with_intervals(
             {title: (steps, [[one] for one in scores]) for title, (steps, scores) in curves.items()}

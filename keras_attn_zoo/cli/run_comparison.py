@@ -550,7 +550,9 @@ def _write_tables(recipe, runs, options, out, anyway):
         runs = merged_runs([run for run in runs if run.name in names], out, recipe, others)
         runs = with_chosen_values(runs, names, out)
         folders = [out / run.name for run in runs]
-        baselines = {out / run.name: out / run.baseline for run in runs if run.baseline}
+        # A smoke run shows no more than that it runs.
+        compared = [] if recipe.scale == "smoke" else runs
+        baselines = {out / run.name: out / run.baseline for run in compared if run.baseline}
         results = read_results(comparable(folders, asked, "test"), baselines=baselines, test=test)
         further = {}
         of_grid = any(run.of_grid and "valid" in RunFolder(out / run.name).read_scores() for run in runs)

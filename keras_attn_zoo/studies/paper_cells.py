@@ -27,7 +27,7 @@ from keras_attn_zoo.studies.comparison import Recipe, check_seed, folders_by_see
 from keras_attn_zoo.studies.measures import Scored, measure, number, ratio_of, step_of, tested
 from keras_attn_zoo.studies.paper_tables import DECIMALS, Cell, PaperTable, cells_of
 from keras_attn_zoo.studies.scores_by_length import LEAST_SENTENCES
-from keras_attn_zoo.studies.table import Result
+from keras_attn_zoo.studies.table import LEAST_BLEU, Result
 from keras_attn_zoo.studies.text_names import part_name, text_name
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import kind_of, read_json, shown
@@ -38,8 +38,6 @@ _INSTEAD = {"gold": "test"}
 _UNTESTED = "these are compared without a test"
 # How many texts are drawn of a test text.
 SAMPLES = 1_000
-# Of translations that are worse, no difference means anything.
-LEAST_BLEU = 10.0
 # Why there is no comparison.
 NOT_RUN, NOT_MEASURED, INCOMPARABLE = "not run", "not measured", "trained or scored on different texts"
 NO_SENTENCES, SMOKE = "no scores of sentences", "a smoke run"
@@ -239,12 +237,14 @@ class Runs:
         """What a system lacks for a comparison: seeds, sentences, or translations that are any good."""
         if len(numbers) < LEAST_SEEDS:
             return f"{cell.entry}: {len(numbers)} of {LEAST_SEEDS} seeds"
-        first, scores = self.recipe.tests_of(pair)[0], self._read(next(iter(numbers)))
+        scores = self._read(next(iter(numbers)))
         sentences = scores.get(self._split(next(iter(numbers)), cell.split), {}).get("sentences", LEAST_SENTENCES)
         if sentences < LEAST_SENTENCES:
             return f"{cell.entry}: {sentences} of {LEAST_SENTENCES} sentences"
-        bleu = self._value(dataclasses.replace(cell, measure="BLEU", split=first), None, pair)
-        if bleu is None or bleu.mean >= LEAST_BLEU or self._is_poor_in_paper(cell, first):
+        # A score of no translations, such as AER, is judged by those of the test text.
+        split = self.recipe.tests_of(pair)[0] if measure(cell.measure).test is None else cell.split
+        bleu = self._value(dataclasses.replace(cell, measure="BLEU", split=split), None, pair)
+        if bleu is None or bleu.mean >= LEAST_BLEU or self._is_poor_in_paper(cell, split):
             return ""
         return f"{cell.entry}: BLEU {bleu.mean:.1f}, below {LEAST_BLEU:g}"
 

@@ -2,12 +2,13 @@
 
 A verdict is read off a confidence interval that counts seeds and sentences, see `compare_trainings`:
 
-- a claim that one system is better agrees if the interval of 95 % lies above 0, differs if it lies below, or below half
-  the paper's difference;
+- a claim that one system is better agrees if the interval of 95 % lies above 0; it differs if it lies below, or below
+  half the paper's difference and more than the margin below all of it;
 - a claim of no difference agrees if the interval of 90 % lies within the margin (two one-sided tests of 5 %), differs
   if that of 95 % lies outside;
-- the size has to be the paper's, within a factor of two or the margin; where the paper has no figures, a claimed
-  difference has to be larger than the margin;
+- the size has to be the paper's, within a factor of two or the margin: it is if the difference that was found is, and
+  is not if the interval lies outside; where the paper has no figures, a claimed difference has to be larger than the
+  margin;
 - anything else is too little to say.
 
 What another training would not change, such as the number of parameters, is compared as it is; a time that was
@@ -34,6 +35,8 @@ AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "too little to say"
 IN_DIRECTION = "agrees, but not in size"
 # Why there is too little to say if nothing is missing.
 _WIDE = "the interval is too wide"
+# There is a difference as claimed, perhaps far from the paper's.
+_OPEN = "its size is open"
 # The figure of "+0.8 M (3.0 M – 2.2 M)" and the like.
 _FIGURE = re.compile(r"[-+][\d.]+")
 # How many times as large as the paper's a difference may be, or the other way round.
@@ -117,11 +120,14 @@ def _compared(runs, finding, contrast, pair):
     here = _difference(value.mean, against.mean, wanted.digits, wanted.unit)
     theirs = (float(figures[0]), float(figures[1])) if figures else None
     found, interval, detectable = verdict(finding, one.measure, value, theirs), "", ""
+    lacks = value.lacks or value.remark
     if value.comparison is not None:
         low, high = value.comparison.interval()
-        interval = f"{low:+z.{wanted.digits}f} to {high:+z.{wanted.digits}f}"
+        interval = " to ".join(_signed(end, wanted.digits) for end in (low, high))
         detectable = f"{value.comparison.detectable:.{wanted.digits}f}{wanted.unit}"
-    lacks = value.lacks or value.remark
+        better = wanted.sign * value.comparison.difference > 0
+        if found == UNDECIDED and not low <= 0 <= high and (BETTER if better else WORSE) in finding.expected:
+            lacks = _OPEN
     return Comparison(*what, paper, here, found, lacks, interval, detectable)
 
 
@@ -187,7 +193,7 @@ def _of_direction(found):
     """Hold a claim that one system is better against an interval."""
     low, high = found.interval()
     if low <= 0:
-        absent = found.paper is not None and high < found.paper / _FACTOR
+        absent = found.paper is not None and high < min(found.paper / _FACTOR, found.paper - found.margin)
         return DIFFERS if high < 0 or absent else UNDECIDED
     if found.paper is None:
         return AGREES if low > found.margin else IN_DIRECTION if high < found.margin else UNDECIDED
@@ -225,6 +231,12 @@ def _figure(runs: Runs, wanted: Cell) -> str:
         if alike and cell.figure and runs.pairs_of(cell) == runs.pairs_of(wanted):
             return cell.figure
     return ""
+
+
+def _signed(number, digits):
+    """A number with its sign, and as many digits as that takes, at most two more: an end at 0 decides."""
+    digits = next((some for some in (digits, digits + 1) if round(number, some)), digits + 2)
+    return f"{number:+.{digits}f}"
 
 
 def _difference(one, other, digits, unit):
@@ -339,8 +351,8 @@ def notes_of(runs: Runs, found: Sequence[Sequence[Comparison]]) -> Iterator[str]
     names = dict.fromkeys(one.measure for one in run if one.interval)
     if names:
         yield (
-            "95 % interval: of the difference, over seeds and sentences; could show: the smallest difference that so "
-            "many of them show in about four of five cases"
+            "95 % interval: of the difference, over seeds and sentences, not corrected for the number of claims; could "
+            "show: the smallest difference that they would show in about four of five cases"
         )
         yield (
             "size: within a factor of two of the paper's, or within what counts as no difference: 1 point, 5 % of a "

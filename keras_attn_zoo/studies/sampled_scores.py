@@ -1,9 +1,9 @@
-"""Scores with what sentences and trainings make of them by chance: intervals, and whether two of them differ."""
+"""Scores with what sentences and trainings make of them by chance: intervals, and whether any of them differ."""
 
 import dataclasses
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from keras_attn_zoo.evaluation.significance import SEED
 from keras_attn_zoo.evaluation.text_scores import sentence_statistics
-from keras_attn_zoo.evaluation.training_comparison import compare_trainings, resampled_scores
+from keras_attn_zoo.evaluation.training_comparison import compare_trainings, holm, resampled_scores
 
 # How many texts are drawn of sentences, and how sure an interval is.
 _SAMPLES, _CONFIDENCE = 1_000, 0.95
@@ -75,23 +75,29 @@ def interval(trainings: Sequence[SampledScore]) -> tuple[float, float]:
     return mean, found.interval(_CONFIDENCE)[1] - mean
 
 
-def differ(one: Sequence[SampledScore], other: Sequence[SampledScore]) -> bool:
-    """Return whether an interval of 95 % shows a difference between two systems, each trained once or several times.
+def any_differ(pairs: Iterable[tuple[Sequence[SampledScore], Sequence[SampledScore]]]) -> bool:
+    """Return whether any two systems of several pairs differ, p < 0.05, corrected by Holm's method for their number.
 
-    If either was trained once, it counts sentences alone.
+    Args:
+        pairs: of each pair, the scores of both systems, each trained once or several times. If either was trained
+            once, sentences alone are counted.
 
     Example:
         >>> drawn = np.array([29.0, 31.0])
-        >>> [differ([SampledScore(30.0, drawn)], [SampledScore(30.0 + d, drawn + d)]) for d in (0.0, 0.1)]
+        >>> [any_differ([([SampledScore(30.0, drawn)], [SampledScore(30.0 + d, drawn + d)])]) for d in (0.0, 0.1)]
         [False, True]
     """
+    return min(holm([_p_value(*pair) for pair in pairs]), default=1.0) < 1 - _CONFIDENCE
+
+
+def _p_value(one, other):
     own, its = ([training.score for training in side] for side in (one, other))
     drawn, others = ([training.drawn for training in side] for side in (one, other))
     if min(len(own), len(its)) > 1:
-        low, high = compare_trainings(own, its, (drawn, others)).interval(_CONFIDENCE)
-        return not low <= 0 <= high
+        return compare_trainings(own, its, (drawn, others)).p_value
+    difference = abs(statistics.fmean(own) - statistics.fmean(its))
     spread = float(np.std(np.mean(drawn, 0) - np.mean(others, 0), ddof=1))
-    return abs(statistics.fmean(own) - statistics.fmean(its)) > _normal_quantile() * spread
+    return math.erfc(difference / (spread * math.sqrt(2))) if spread else float(difference == 0)
 
 
 def _normal_quantile():

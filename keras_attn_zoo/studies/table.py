@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import math
+import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from keras_attn_zoo.support.files import PathLike
 from keras_attn_zoo.training.progress import clock_time, parameter_count
 
 _LOG = logging.getLogger(__name__)
+# Of translations that are worse, no difference means anything.
+LEAST_BLEU = 10.0
 
 EMPTY = "–"
 # Columns, and the note below a table that has them.
@@ -153,7 +156,8 @@ def results_table(
 ) -> Table:
     """Return a table of results: a row for each.
 
-    Scores that differ from the baseline's get one star if p < 0.05, two if p < 0.01. Times are wall time without
+    Scores that differ from the baseline's get one star if p < 0.05, two if p < 0.01; none get any below `LEAST_BLEU`,
+    unless the paper's own BLEU is as low. Times are wall time without
     compilation, which has its own column. K is the number of source positions that a latent alignment summed over in
     search, if it differs from the run's own.
 
@@ -166,12 +170,15 @@ def results_table(
     paper, rows = paper or {}, []
     notes: set[str] = set()
     searches: dict[str, list[str]] = {}
+    poor: list[str] = []
     if rank_by is not None:
         results = sorted(results, key=lambda one: _rank(rank_by, one.scores))
     for one in results:
         scores, figures = one.scores, paper.get(one.folder.name, {})
         name = f"{one.folder.name}, average" if one.name == AVERAGE else one.folder.name
-        rows.append([name, *(_cell(column, one, figures.get(column)) for column in COLUMNS)])
+        is_poor = _is_poor(scores, figures.get("BLEU"))
+        poor += [name] if is_poor and one.against else []
+        rows.append([name, *(_cell(column, one, figures.get(column), is_poor) for column in COLUMNS)])
         notes.update(f"{key}: {metric['signature']}" for key, metric in scores["text"]["metrics"].items())
         searches.setdefault(
             f"beams {scores['beams']}, length penalty {scores['length_penalty']}{_precision(scores)}; "
@@ -183,6 +190,8 @@ def results_table(
         # With several, each says whose it is.
         notes.add(f"search: {search}" if len(searches) == 1 else f"search of {', '.join(names)}: {search}")
     notes.update(_about_baselines(results))
+    if poor:
+        notes.add(f"no stars for {', '.join(poor)}: BLEU is below {LEAST_BLEU:g}")
     if any(one.scores["search_top_k"] is not None for one in results):
         notes.add("K applies to the search; perplexity, accuracy and AER are those of the mixture in training")
     return _without_empty_columns(["system", *COLUMNS], rows, sorted(notes))
@@ -291,10 +300,16 @@ def _shared_metrics(group, baseline, name):
     return shared
 
 
-def _star(against):
-    if against is None or against.p_value is None or against.p_value >= 0.05:
+def _star(against, is_poor):
+    if is_poor or against is None or against.p_value is None or against.p_value >= 0.05:
         return ""
     return "**" if against.p_value < 0.01 else "*"
+
+
+def _is_poor(scores, figure):
+    """Whether translations are too bad for a difference to mean anything, unlike those of the paper."""
+    bleu, of_paper = number("BLEU", scores), re.match(r"[\d.]+", figure or "")
+    return bleu is not None and bleu < LEAST_BLEU <= (float(of_paper[0]) if of_paper else math.inf)
 
 
 def _rank(rank_by, scores):
@@ -305,9 +320,9 @@ def _rank(rank_by, scores):
         return math.inf
 
 
-def _cell(column, one, figure):
+def _cell(column, one, figure, is_poor):
     value = number(column, one.scores)
-    star = "" if value is None else _star(one.against.get(METRICS.get(column)))
+    star = "" if value is None else _star(one.against.get(METRICS.get(column)), is_poor)
     cell = shown(column, value) + star
     return cell if figure is None else f"{cell} (paper: {figure})"
 

@@ -128,11 +128,15 @@ def test_evaluate_marks_what_differs_from_the_baseline(attn_zoo, refused, traine
     for run, lines in zip(runs, texts.values(), strict=True):
         shutil.copytree(trained, run)
         (run / "references" / "test.txt").write_text("".join(line + "\n" for line in references), encoding="utf-8")
-        translate_as(RunFolder(run), lines)
+        translate_as(RunFolder(run), lines, bleu=50.0)
     status, output, _ = attn_zoo("evaluate", *runs, "--stored", "--baseline", runs[0])
     bleu = {line.split("|")[1].strip(): line.split("|")[2].strip() for line in output.splitlines() if "|" in line}
     assert status == 0 and bleu["better"].endswith("**")
     assert "*" not in bleu["baseline"] + bleu["alike"] and "differs from baseline" in output
+    # Below BLEU 10, no difference means anything.
+    translate_as(RunFolder(runs[1]), references, bleu=9.9)
+    output = attn_zoo("evaluate", *runs, "--stored", "--baseline", runs[0])[1]
+    assert "**" not in output.partition("\n- ")[0] and "no stars for better: BLEU is below 10" in output
     (runs[1] / "references" / "test.txt").write_text("other\n" * len(references), encoding="utf-8")
     translate_as(RunFolder(runs[1]), references)
     refused("scored on different texts", "evaluate", *runs, "--stored", "--baseline", runs[0])

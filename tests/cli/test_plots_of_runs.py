@@ -65,7 +65,7 @@ def test_one_curve_for_all_seeds_of_a_system(attn_zoo, refused, tmp_path, drawn)
     [
         # By 0.5 with a standard deviation of 0.1, three times; by Welch's test p is 0.004, and 0.06 for 0.2.
         ((2.4, 2.5, 2.6), None),
-        ((2.1, 2.2, 2.3), "within the noise: in the end, no curve differs from the first, p < 0.05"),
+        ((2.1, 2.2, 2.3), "within the noise: in the end, no curve differs from the first, p < 0.05 (Holm)"),
     ],
 )
 def test_differences_of_curves_within_the_noise_are_called_so(attn_zoo, tmp_path, drawn, others, title):
@@ -88,7 +88,7 @@ def test_a_score_over_positions_has_intervals(attn_zoo, tmp_path, drawn):
         translations = REFERENCES if name == "plain" else half_wrong
         make_run(tmp_path / name, translations=translations, system=System(name, place))
     line = ["plot", "top-k", "--trained", "--output", tmp_path / "k.png"]
-    for names, title in ((places, None), (["all", "two"], "within the noise: no two points differ, p < 0.05")):
+    for names, title in ((places, None), (["all", "two"], "within the noise: no two points differ, p < 0.05 (Holm)")):
         assert attn_zoo(*line, *(tmp_path / name for name in names))[0] == 0
         ((curves, _, ylabel), more) = drawn.pop()
         assert ylabel == "BLEU, 95 % interval over sentences" and more["title"] == title
@@ -124,7 +124,7 @@ def test_a_score_by_length_has_intervals_and_no_small_class(attn_zoo, tmp_path, 
     half = 12.706 * abs(right[0] - wrong[0]) / 2
     assert more["deviations"]["a, 2 seeds"][0] == pytest.approx(half, rel=1e-3)
     assert attn_zoo(*line, *(tmp_path / name for name in ("a2", "b")))[0] == 0
-    assert drawn.pop()[1]["title"] == "within the noise: in no class of length do two systems differ, p < 0.05"
+    assert drawn.pop()[1]["title"] == "within the noise: in no class of length do two systems differ, p < 0.05 (Holm)"
 
 
 def test_how_many_times_faster_the_run_without_a_latent_alignment_is_trained(attn_zoo, refused, tmp_path, drawn):

@@ -14,7 +14,15 @@ from keras_attn_zoo.studies import paper_cells
 from keras_attn_zoo.studies.comparison import Entry, Recipe
 from keras_attn_zoo.studies.paper_cells import Runs, Value
 from keras_attn_zoo.studies.paper_files import write_tables
-from keras_attn_zoo.studies.paper_findings import by_claim, compare, findings_table, notes_of, verdict, without_numbers
+from keras_attn_zoo.studies.paper_findings import (
+    by_claim,
+    compare,
+    findings_table,
+    notes_of,
+    verdict,
+    verdict_of,
+    without_numbers,
+)
 from keras_attn_zoo.studies.paper_page import write_page
 from keras_attn_zoo.studies.paper_tables import BETTER, LEVEL, WORSE, Contrast, Finding, Line, Pair, PaperTable
 from tests.made_runs import REFERENCES, WRONG, make_run, make_seeds, make_timing, table_rows
@@ -134,11 +142,12 @@ def test_a_verdict_is_read_off_the_interval(expected, difference, error, found):
         (9.0, 0.3, 4.0, "agrees, but not in size"),
         (2.5, 0.3, 0.4, "agrees, but not in size"),
         (1.3, 0.3, 0.4, "agrees"),
-        # No direction, but half of the paper's difference would have been seen.
+        # No direction, but half of the paper's difference would have been seen, if that is more than a point away.
         (0.2, 0.9, 4.0, "differs"),
         (0.2, 1.0, 4.0, "too little to say"),
-        (0.0, 0.1, 0.4, "differs"),
-        (0.0, 0.2, 0.4, "too little to say"),
+        (0.0, 0.1, 0.4, "too little to say"),
+        (-0.8, 0.1, 0.4, "differs"),
+        (-0.8, 0.5, 0.4, "too little to say"),
     ],
 )
 def test_size_is_judged_too(difference, error, paper, found):
@@ -200,7 +209,7 @@ def test_what_is_missing_is_named(tmp_path):
     assert missing() == [("too little to say", "base: BLEU 9.9, below 10")] * 2
     make_seeds(tmp_path / "base", 30.0, **gold)
     # The links of each sentence are not there.
-    assert missing() == [("differs", ""), ("too little to say", "no scores of sentences")]
+    assert missing() == [("too little to say", ""), ("too little to say", "no scores of sentences")]
     runs = Runs(recipe_of(claim, low), tmp_path)
     rows = table_of(runs).rows
     assert rows[1] == [
@@ -221,6 +230,28 @@ def test_what_is_missing_is_named(tmp_path):
     assert [one.lacks for one in compare(Runs(recipe, tmp_path))] == [
         "new: BLEU 5.0, below 10; base: BLEU 5.0, below 10",
     ]
+
+
+def test_the_floor_is_that_of_the_text_that_is_compared(tmp_path):
+    """Translations of a harder text may mean nothing, whatever those of the test text are; links have none."""
+    for name, bleu in (("base", 30.0), ("new", 33.0)):
+        gold = {"alignment": {"aer": 0.9, "aer_without_full_stop": 0.3}}
+        make_seeds(tmp_path / name, bleu)
+        make_seeds(tmp_path / name, bleu - 25.0, names=("joined", "gold"), **gold)
+    splits = [Contrast("new", "base"), Contrast("new", "base", split="joined"), Contrast("new", "base", "AER", "gold")]
+    found = compare(Runs(recipe_of(finding(*splits)), tmp_path))
+    assert [one.lacks for one in found] == [
+        *("", "new: BLEU 8.0, below 10; base: BLEU 5.0, below 10", "no scores of sentences")
+    ]
+
+
+def test_a_difference_whose_size_is_open_says_so(tmp_path):
+    """It is there, and may be as large as the paper's or not; an end that rounding would hide is shown."""
+    make_seeds(tmp_path / "base", 30.0)
+    make_seeds(tmp_path / "new", 31.6)
+    claim = finding(Contrast("new", "base", figures="30.4 30.0"))
+    (one,) = compare(Runs(recipe_of(claim), tmp_path))
+    assert (verdict_of(one), one.interval) == ("too little to say (its size is open)", "+1.4 to +1.8")
 
 
 def test_numbers_of_the_same_trainings_are_paired(tmp_path):

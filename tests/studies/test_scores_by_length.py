@@ -11,7 +11,7 @@ import sacrebleu
 from keras_attn_zoo.evaluation.training_comparison import resampled_scores
 from keras_attn_zoo.runs import search_time as module
 from keras_attn_zoo.runs.search_time import translation_speed
-from keras_attn_zoo.studies.sampled_scores import SampledScore, differ, interval
+from keras_attn_zoo.studies.sampled_scores import SampledScore, any_differ, interval
 from keras_attn_zoo.studies.scores_by_length import (
     class_of,
     joined_bounds,
@@ -108,11 +108,17 @@ def test_a_difference_is_of_the_same_sentences():
     one, other = trainings(sentences + noise[:3]), trainings(sentences + 1 + noise[3:])
     for count in (1, 3):
         assert interval(one[:count])[1] > 1
-        assert differ(one[:count], other[:count]) and not differ(one[:count], one[:count])
-    alike = [
-        differ(*(trainings(sentences + draws.normal(0, 0.5, (3, 100)), 100) for _ in range(2))) for _ in range(100)
-    ]
-    assert np.mean(alike) < 0.1
+        assert any_differ([(one[:count], other[:count])]) and not any_differ([(one[:count], one[:count])])
+
+    def noisy():
+        return trainings(sentences + draws.normal(0, 0.5, (3, 100)), 100)
+
+    # However many are compared: here one, then ten.
+    for pairs in (1, 10):
+        alike = [any_differ([(noisy(), noisy()) for _ in range(pairs)]) for _ in range(100)]
+        assert np.mean(alike) < 0.1
+    # One that differs is found among ten that do not.
+    assert any_differ([*((noisy(), noisy()) for _ in range(10)), (one, other)])
 
 
 def test_speed_counts_the_tokens_of_all_runs(monkeypatch):
