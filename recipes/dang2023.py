@@ -16,8 +16,8 @@ How the paper is read (it used OpenNMT-py and says little about what was left at
   of the test text is in the training text.
 - `average` has the gate but no network, as in that toolkit; `average-without-gate` is the formula as the paper prints
   it, with a network but no gate; `average-with-network` has both, as in Zhang et al., who proposed it.
-- Luong's attention is the "general" one, as the heading of the paper's section 2.4 says; the formula below it is "dot".
-  Its learning rate halves from step 16,000 on. `luong-scaled` divides energies by the square root of the state's width,
+- Luong's attention is the "general" one, as the heading of the paper's section 2.4 says; the formula below it is "dot",
+  see `luong-dot`. Its learning rate halves from step 16,000 on. `luong-scaled` divides energies by the square root of the state's width,
   as multi-head attention does; the paper does not.
 - Bahdanau's attention is queried by the previous state, as in the paper's section 2.3. Both RNNs have input feeding and
   a tanh readout of state and context, as the toolkit's do by default.
@@ -71,9 +71,9 @@ BACKBONE = {
 }
 
 
-def rnn(name, attention, query, training):
+def rnn(name, attention, query, training, **more):
     """One of the paper's RNN translators."""
-    backbone = {**BACKBONE, "cross_attention": attention, "attention_query": query}
+    backbone = {**BACKBONE, "cross_attention": attention, "attention_query": query, **more}
     return System(name, backbone, data=DATA, training=training, search=SEARCH, source="Dang, section 3")
 
 
@@ -199,6 +199,10 @@ RECIPE = Recipe(
         "luong-scaled": Entry(
             rnn("luong-scaled", {"attention": "luong_general", "scaled": True}, "current_state", HALVING),
             baseline="luong",
+        ),
+        # States of encoder and decoder are compared as they are, so that the encoder reads in one direction alone.
+        "luong-dot": Entry(
+            rnn("luong-dot", "luong_dot", "current_state", HALVING, bidirectional=False), baseline="luong"
         ),
         "multi-head": Entry(
             of_transformer("multi-head", "multi_head"),
