@@ -420,7 +420,8 @@ RECIPE = Recipe(
     captions={
         "attention.png": "The attention of a sentence in the Transformer and in the latent model",
         "attention-rnn.png": "The same in the RNN and in its latent model",
-        "attention-exact.png": "The attention of a sentence in the Transformer and in the latent model with the exact sum",
+        "attention-exact.png": "The attention of a sentence in the Transformer and in the latent model with the exact "
+        "sum",
         "attention-rnn-exact.png": "The attention of a sentence in the RNN and in its latent model with the exact sum",
         "trained-top-k.png": "BLEU of the validation text by the number of positions summed over in training",
         "trained-top-k-speed.png": "How many times faster the Transformer is trained, by the number of positions",

@@ -16,9 +16,9 @@ How the paper is read (it used OpenNMT-py and says little about what was left at
   of the test text is in the training text.
 - `average` has the gate but no network, as in that toolkit; `average-without-gate` is the formula as the paper prints
   it, with a network but no gate; `average-with-network` has both, as in Zhang et al., who proposed it.
-- Luong's attention is the "general" one, as the heading of the paper's section 2.4 says; the formula below it is "dot",
-  see `luong-dot`. Its learning rate halves from step 16,000 on. `luong-scaled` divides energies by the square root of the state's width,
-  as multi-head attention does; the paper does not.
+- Luong's attention is the "general" one, as the heading of the paper's section 2.4 says. The formula below it is "dot",
+  see `luong-dot`. Its learning rate halves from step 16,000 on. `luong-scaled` divides energies by the square root
+  of the state's width, as multi-head attention does; the paper does not.
 - Bahdanau's attention is queried by the previous state, as in the paper's section 2.3. Both RNNs have input feeding and
   a tanh readout of state and context, as the toolkit's do by default.
 - "Hidden state size 512" is the decoder's state here, and the encoder's in each direction, whose states are thus 1,024
