@@ -23,7 +23,8 @@ def settings(part):
     """The table of a part of the settings."""
     yield ["name", "meaning", "default", "values"]
     for name, one in SETTINGS[part].items():
-        yield [f"`{name}`", one.help, f"`{one.default}`", str(one.values)]
+        values = re.sub(r"the name of a mechanism, or \{.*?\}", "a [mechanism](#mechanisms)", str(one.values))
+        yield [f"`{name}`", one.help, f"`{one.default}`", values]
 
 
 def systems(body):

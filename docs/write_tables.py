@@ -51,14 +51,12 @@ def names():
 
 def cost():
     """The table of costs: a row for the names of a layer that cost the same."""
-    yield ["layer", "name", "source", "sequential", "training", "step", "state"]
+    yield ["layer", "name", "year", "sequential", "training", "step", "state"]
     for layer, entries in mechanisms():
         alike = itertools.groupby(entries, lambda name, entries=entries: (entries[name].year, entries[name].cost))
         for (year, spent), names in alike:
-            names = list(names)
-            source = joined(entries[name].source for name in names)
             shown = ", ".join(f"`{name}`" for name in names)
-            yield [f"`{layer.__name__}`", shown, f"{year}; {source}", *(spent or ["–"] * 4)]
+            yield [f"`{layer.__name__}`", shown, str(year), *(spent or ["–"] * 4)]
 
 
 def arguments():
@@ -67,10 +65,10 @@ def arguments():
     for layer, _ in mechanisms():
         headed = issubclass(layer, HeadedAttention)
         base = HeadedAttention if headed else AttentionLayer
-        # What is not by name alone is Keras'.
-        shown = inspect.Parameter.KEYWORD_ONLY if headed and layer.plain_heads is None else None
         inherited = parameters(HeadedAttention) if headed else {}
-        own = {name: x if x.kind is shown else None for name, x in inherited.items()}
+        # What is not by name alone is Keras'.
+        first = layer is layers.MultiHeadAttention
+        own = {name: x if first and x.kind is x.KEYWORD_ONLY else None for name, x in inherited.items()}
         for one in layer.__mro__[: layer.__mro__.index(base)]:
             own |= {name: x for name, x in parameters(one).items() if name not in own}
         shown = [
@@ -78,7 +76,8 @@ def arguments():
             for name, x in own.items()
             if x is not None
         ]
-        yield [f"`{layer.__name__}`", ", ".join([*["those of Keras' layer"] * headed, *shown]) or "none"]
+        of = "Keras' layer" if first or getattr(layer, "plain_heads", None) else "`MultiHeadAttention`"
+        yield [f"`{layer.__name__}`", ", ".join([*[f"those of {of}"] * headed, *shown]) or "none"]
 
 
 def choice():
@@ -108,11 +107,19 @@ def references():
             yield f"- **{name}**{' and others' * paper.several}: {paper.title} ({paper.year})"
 
 
+def by_reason(refusal):
+    """The layers whose attribute of this name says why they refuse something, below each reason."""
+    found = {}
+    for layer, _ in mechanisms():
+        if reason := getattr(layer, refusal, None):
+            found.setdefault(reason, []).append(f"`{layer.__name__}`")
+    for reason, refusing in found.items():
+        yield f"- {reason[0].upper()}{reason[1:]}: {', '.join(refusing)}"
+
+
 def softmax_alone():
     """The layers that refuse a `normalizer`."""
-    for layer, _ in mechanisms():
-        if layer.softmax_alone:
-            yield f"- `{layer.__name__}`: {layer.softmax_alone}"
+    yield from by_reason("softmax_alone")
 
 
 def positions():
@@ -124,9 +131,7 @@ def positions():
 
 def plain_heads():
     """The layers with heads that refuse groups, positions and norms."""
-    for layer, _ in mechanisms():
-        if getattr(layer, "plain_heads", None):
-            yield f"- `{layer.__name__}`: {layer.plain_heads}"
+    yield from by_reason("plain_heads")
 
 
 def by_position():
