@@ -26,11 +26,14 @@ How it is run:
   equal systems, five do not seem to differ. It needs three seeds.
 - The state is counted: numbers that a search carries from position to position, for one hypothesis of 50 tokens.
 - `luong_dot` compares states of encoder and decoder as they are, so that its encoder reads in one direction alone.
+- Luong, local and Gaussian mixture attention are queried by the current state of the RNN's decoder, with input feeding;
+  all others by the previous state.
 """
 
 import sys
 
 from keras_attn_zoo.cli.recipe import run_recipe
+from keras_attn_zoo.runs.named_systems import SYSTEMS as NAMED
 from keras_attn_zoo.runs.named_systems import TRANSFORMER_2026
 from keras_attn_zoo.runs.registered_mechanisms import registered_mechanisms
 from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingSettings
@@ -65,8 +68,12 @@ BODIES = {
     "rnn": {"embedding_dim": 128, "hidden_dim": 192, "readout": "maxout", "tie_embeddings": "all", "dropout": 0.2},
 }
 BASELINES = {"transformer": "transformer", "rnn": "bahdanau"}
-# Settings without which a mechanism cannot be used.
-NEEDED = {"luong_dot": {"bidirectional": False}}
+# Settings with which a mechanism is defined, from its named system.
+DEFINED_WITH = ("attention_query", "input_feeding", "bidirectional")
+NEEDED = {
+    name: {key: value for key, value in own.backbone.items() if key in DEFINED_WITH} for name, own in NAMED.items()
+}
+NEEDED["gaussian-mixture"] = NEEDED["luong-general"]
 
 
 def everywhere(**arguments):
@@ -95,10 +102,10 @@ def system(name, body, **settings):
 
 def of_mechanism(one):
     """The system of a mechanism: in the RNN if it has no heads and looks at the source."""
+    name = one.name.replace("_", "-")
     if one.places == ("cross",) and not one.has_heads:
-        return system(one.name.replace("_", "-"), "rnn", cross_attention=one.name, **NEEDED.get(one.name, {}))
-    places = {f"{place}_attention": one.name for place in one.places}
-    return system(one.name.replace("_", "-"), "transformer", **places)
+        return system(name, "rnn", cross_attention=one.name, **NEEDED.get(name, {}))
+    return system(name, "transformer", **{f"{place}_attention": one.name for place in one.places})
 
 
 MECHANISMS = {own.name: own for own in map(of_mechanism, registered_mechanisms()) if own.name != "multi-head"}
