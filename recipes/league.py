@@ -2,7 +2,7 @@
 
 What are the mechanisms of ten years worth for translation, under equal conditions? One small Transformer has each
 mechanism of the registry wherever it fits: as self-attention of encoder and decoder, and as cross-attention; then
-positions, normalisers, groups of heads, norms and gated networks, and `transformer-2026`, which has several of them.
+positions, normalisers, norms and gated networks, and `transformer-2026`, which has several of them.
 Cross-attention without heads stands in one RNN. The width of the feed-forward networks, in the RNN that of its states,
 takes the difference, so that all have as many parameters as `transformer`, within 1 %; `--set ffn_dim` gives that of
 `transformer`. `tables.md` in `--out` ranks them, and `page.md` has the pictures too.
@@ -86,8 +86,6 @@ VARIANTS = {
     **{name: {f"{side}_positions": name for side in ("encoder", "decoder")} for name in RELATIVE_POSITIONS},
     "softmax1": everywhere(normalizer="softmax1"),
     "sigmoid": everywhere(normalizer="sigmoid"),
-    "grouped-query": everywhere(num_key_value_heads=2),
-    "multi-query": everywhere(num_key_value_heads=1),
     "query-key-norm": everywhere(query_key_norm=True),
     "rms-norm": {"norm": "rms"},
     "swiglu": {"activation": "swiglu"},
