@@ -13,7 +13,7 @@ from keras_attn_zoo import layers
 from keras_attn_zoo.layers import ATTENTIONS, AttentionLayer, get_attention
 from keras_attn_zoo.layers.base.headed_attention import HeadedAttention
 from keras_attn_zoo.layers.base.positions import POSITIONS
-from keras_attn_zoo.site.citations import cited_papers
+from keras_attn_zoo.site.citations import cited_papers, named_paper
 from keras_attn_zoo.support.files import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,7 +24,7 @@ STUB = ROOT / "keras_attn_zoo" / "layers" / "__init__.pyi"
 
 def joined(sources):
     """Sources as one, none of them twice, a paper that follows itself named once."""
-    papers = itertools.groupby(dict.fromkeys(", ".join(sources).split(", ")), lambda source: source.split(" ")[0])
+    papers = itertools.groupby(dict.fromkeys(", ".join(sources).split(", ")), named_paper)
     return ", ".join(
         ", ".join([first, *(source.removeprefix(f"{paper} ") for source in more)]) for paper, (first, *more) in papers
     )
@@ -90,21 +90,21 @@ def choice():
 
 
 def cited():
-    """The papers of CITATION.cff by the family name of the first author."""
+    """The papers of CITATION.cff by what sources begin with."""
     return cited_papers(CITATION)
 
 
 def named_papers():
-    """The papers that the sources of mechanisms name, by family name."""
+    """The papers that the sources of mechanisms name."""
     sources = [source for entry in ATTENTIONS.values() for source in entry.source.split(", ")]
-    return {source.split(" ")[0] for source in sources if source[0].isalpha()}
+    return {named_paper(source) for source in sources if source[0].isalpha()}
 
 
 def references():
     """The papers."""
     for name, paper in cited().items():
         if name in named_papers():
-            yield f"- **{name}**{' and others' * paper.several}: {paper.title} ({paper.year})"
+            yield f"- **{name.split(' ')[0]}**{' and others' * paper.several}: {paper.title} ({paper.year})"
 
 
 def by_reason(refusal):

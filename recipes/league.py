@@ -2,7 +2,7 @@
 
 What are the mechanisms of ten years worth for translation, under equal conditions? One small Transformer has each
 mechanism of the registry wherever it fits: as self-attention of encoder and decoder, and as cross-attention; then
-positions, normalisers, groups of heads, norms and gated networks, and `transformer-2026`, which has several of them.
+positions, normalisers, norms and gated networks, and `transformer-2026`, which has several of them.
 Cross-attention without heads stands in one RNN. The width of the feed-forward networks, in the RNN that of its states,
 takes the difference, so that all have as many parameters as `transformer`, within 1 %; `--set ffn_dim` gives that of
 `transformer`. `tables.md` in `--out` ranks them, and `page.md` has the pictures too.
@@ -26,11 +26,14 @@ How it is run:
   equal systems, five do not seem to differ. It needs three seeds.
 - The state is counted: numbers that a search carries from position to position, for one hypothesis of 50 tokens.
 - `luong_dot` compares states of encoder and decoder as they are, so that its encoder reads in one direction alone.
+- Luong, local and Gaussian mixture attention are queried by the current state of the RNN's decoder, with input feeding;
+  all others by the previous state.
 """
 
 import sys
 
 from keras_attn_zoo.cli.recipe import run_recipe
+from keras_attn_zoo.runs.named_systems import SYSTEMS as NAMED
 from keras_attn_zoo.runs.named_systems import TRANSFORMER_2026
 from keras_attn_zoo.runs.registered_mechanisms import registered_mechanisms
 from keras_attn_zoo.runs.settings import DataSettings, SearchSettings, TrainingSettings
@@ -65,8 +68,12 @@ BODIES = {
     "rnn": {"embedding_dim": 128, "hidden_dim": 192, "readout": "maxout", "tie_embeddings": "all", "dropout": 0.2},
 }
 BASELINES = {"transformer": "transformer", "rnn": "bahdanau"}
-# Settings without which a mechanism cannot be used.
-NEEDED = {"luong_dot": {"bidirectional": False}}
+# Settings with which a mechanism is defined, from its named system.
+DEFINED_WITH = ("attention_query", "input_feeding", "bidirectional")
+NEEDED = {
+    name: {key: value for key, value in own.backbone.items() if key in DEFINED_WITH} for name, own in NAMED.items()
+}
+NEEDED["gaussian-mixture"] = NEEDED["luong-general"]
 
 
 def everywhere(**arguments):
@@ -79,8 +86,6 @@ VARIANTS = {
     **{name: {f"{side}_positions": name for side in ("encoder", "decoder")} for name in RELATIVE_POSITIONS},
     "softmax1": everywhere(normalizer="softmax1"),
     "sigmoid": everywhere(normalizer="sigmoid"),
-    "grouped-query": everywhere(num_key_value_heads=2),
-    "multi-query": everywhere(num_key_value_heads=1),
     "query-key-norm": everywhere(query_key_norm=True),
     "rms-norm": {"norm": "rms"},
     "swiglu": {"activation": "swiglu"},
@@ -95,10 +100,10 @@ def system(name, body, **settings):
 
 def of_mechanism(one):
     """The system of a mechanism: in the RNN if it has no heads and looks at the source."""
+    name = one.name.replace("_", "-")
     if one.places == ("cross",) and not one.has_heads:
-        return system(one.name.replace("_", "-"), "rnn", cross_attention=one.name, **NEEDED.get(one.name, {}))
-    places = {f"{place}_attention": one.name for place in one.places}
-    return system(one.name.replace("_", "-"), "transformer", **places)
+        return system(name, "rnn", cross_attention=one.name, **NEEDED.get(name, {}))
+    return system(name, "transformer", **{f"{place}_attention": one.name for place in one.places})
 
 
 MECHANISMS = {own.name: own for own in map(of_mechanism, registered_mechanisms()) if own.name != "multi-head"}

@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,16 @@ def test_every_mechanism_is_in_every_place_that_it_has():
     assert used >= {(one.name, place) for one in registered_mechanisms() for place in one.places}
     assert {*LEAGUE.SMOKE, *LEAGUE.LENGTHS} <= LEAGUE.SYSTEMS.keys()
     assert {one.body for one in LEAGUE.SYSTEMS.values()} == LEAGUE.BASELINES.keys()
+
+
+def test_the_state_that_asks_is_that_of_the_docstring():
+    found = {name: one.sizes for name, one in LEAGUE.SYSTEMS.items() if one.body == "rnn"}
+    layers = {name: ATTENTIONS[sizes["cross_attention"]].layer for name, sizes in found.items()}
+    said = {name: re.search(r"queried by the (\w+) state", layer.__doc__) for name, layer in layers.items()}
+    wanted = {name: f"{state[1]}_state" if state else "previous_state" for name, state in said.items()}
+    assert {name: sizes["attention_query"] for name, sizes in found.items()} == wanted
+    assert set(wanted.values()) == {"previous_state", "current_state"}
+    assert all(sizes["input_feeding"] == (wanted[name] == "current_state") for name, sizes in found.items())
 
 
 def of_equal_size(*names):

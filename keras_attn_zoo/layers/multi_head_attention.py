@@ -1,5 +1,6 @@
 """Multi-head attention: the scaled dot product of the Transformer, with a step for search."""
 
+import math
 from functools import partial
 
 from keras import ops
@@ -22,6 +23,22 @@ from keras_attn_zoo.support.types import Config, Tensor, TensorTree
     arguments=lambda sizes: sizes.heads,
     cost=("1", "I·J·d", "J·d", "none; as self-attention I·d keys and values"),
 )
+@attention(
+    "multi_query",
+    source="Shazeer 2019 §3",
+    places=("encoder", "decoder", "cross"),
+    year=2019,
+    arguments=lambda sizes: {**sizes.heads, "num_key_value_heads": 1},
+    cost=("1", "I·J·d", "J·d", "none; as self-attention I·d/N keys and values"),
+)
+@attention(
+    "grouped_query",
+    source="Ainslie §2.2",
+    places=("encoder", "decoder", "cross"),
+    year=2023,
+    arguments=lambda sizes: {**sizes.heads, "num_key_value_heads": math.gcd(sizes.num_heads, 2)},
+    cost=("1", "I·J·d", "J·d", "none; as self-attention 2·I·d/N keys and values"),
+)
 class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
     """Scaled dot-product attention in several heads: the baseline of four papers.
 
@@ -38,8 +55,8 @@ class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
 
     With G heads of keys and values in place of N, a group of N/G neighbouring heads shares one, W_k^g and W_v^g with
     g = ⌊nG/N⌋: a search keeps G/N of the keys and values. This is grouped-query attention, and with G = 1 multi-query
-    attention. With norms of queries and keys, x = W_q^n s_i or W_k^n h_j becomes γ ⊙ x / √(mean x² + ε) before their
-    product.
+    attention; by the name `grouped_query`, G is 2, or 1 if N is odd. With norms of queries and keys, x = W_q^n s_i or
+    W_k^n h_j becomes γ ⊙ x / √(mean x² + ε) before their product.
 
     Args:
         num_heads, key_dim, value_dim: number of heads; widths d_k of a query's and key's head, and of a value's.

@@ -14,7 +14,7 @@ from keras_attn_zoo.layers.base.attention_layer import AttentionLayer
 from keras_attn_zoo.layers.base.headed_attention import HeadedAttention
 from keras_attn_zoo.layers.base.matrix_state import MatrixStateAttention
 from keras_attn_zoo.layers.registry import PLACES, AttentionEntry, Cost
-from keras_attn_zoo.site.citations import Paper
+from keras_attn_zoo.site.citations import Paper, named_paper
 from keras_attn_zoo.site.equations import equation_lines, with_symbols
 from keras_attn_zoo.site.page_frame import page, table
 from keras_attn_zoo.site.toy_weights import playground, thumbnail
@@ -279,7 +279,7 @@ def _papers(entries: Iterable[AttentionEntry], papers: Mapping[str, Paper]) -> s
     for source in sources:
         # Numbers alone belong to the paper before them.
         if source[0].isalpha():
-            name = source.split(" ")[0]
+            name = named_paper(source)
         by_paper.setdefault(name, []).append(source.removeprefix(f"{name} "))
     items = []
     for name, where in by_paper.items():
@@ -290,7 +290,8 @@ def _papers(entries: Iterable[AttentionEntry], papers: Mapping[str, Paper]) -> s
             else f"<i>{in_html(paper.title)}</i>"
         )
         places = ", ".join(one if one.startswith("§") or not one[0].isdigit() else f"eq. {one}" for one in where)
-        items.append(f"<li>{name}{' and others' * paper.several} ({paper.year}): {title}, {in_html(places)}</li>")
+        author = name.split(" ")[0]
+        items.append(f"<li>{author}{' and others' * paper.several} ({paper.year}): {title}, {in_html(places)}</li>")
     return f"<ul>{''.join(items)}</ul>"
 
 

@@ -131,3 +131,27 @@ def test_sliding_window_is_a_mask_of_torch(window, sinks, causal):
         mask &= j <= i
     found = ops.convert_to_numpy(layer(x, use_causal_mask=causal))
     np.testing.assert_allclose(found, attention_of_torch(layer, x, mask), atol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_talking_heads_of_deberta(causal):
+    """Its module without its positions, and our projection of contexts."""
+    import torch
+
+    module = pytest.importorskip("transformers.models.deberta.modeling_deberta")
+    config = module.DebertaConfig(hidden_size=WIDTH, num_attention_heads=HEADS, talking_head=True)
+    layer, x = layer_and_input("talking_heads", use_bias=False)
+    theirs = module.DisentangledSelfAttention(config).eval()
+    kernels = [getattr(layer, f"{part}_dense").matrix().reshape(WIDTH, HEADS, -1) for part in ("query", "key", "value")]
+    weights = {
+        "in_proj": torch.cat(kernels, -1).flatten(1),
+        "head_logits_proj": layer.energy_mixture.value,
+        "head_weights_proj": layer.weight_mixture.value,
+    }
+    theirs.load_state_dict({f"{name}.weight": x.T for name, x in weights.items()}, strict=False)
+    mask = torch.ones(1, 1, LENGTH, LENGTH)
+    with torch.no_grad():
+        contexts, _ = theirs(x, mask.tril() if causal else mask)
+        wanted = layer.merge(contexts.unflatten(-1, (HEADS, -1)).transpose(1, 2), None)
+        found = layer(x, use_causal_mask=causal)
+    np.testing.assert_allclose(*map(ops.convert_to_numpy, (found, wanted)), atol=1e-5)

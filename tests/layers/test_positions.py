@@ -1,6 +1,7 @@
 """Positions and groups of heads in attention beside other libraries' layers, whose weights ours take; far positions."""
 
 import itertools
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -199,6 +200,72 @@ def test_slopes_of_bloom():
         # The bias of the second position.
         wanted = build_alibi_tensor(torch.ones(1, 2), heads, torch.float32)[:, 0, 1]
         np.testing.assert_allclose(slopes(heads), wanted, rtol=1e-6)
+
+
+@pytest.mark.one_backend
+@of_pytorch
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("causal", [True, False])
+def test_alibi_is_a_score_of_flex_attention(causal):
+    """The slopes of four heads are 1/4, 1/16, 1/64, 1/256."""
+    import torch
+    from torch.nn.attention.flex_attention import flex_attention
+
+    layer = layer_of(positions="alibi")
+    parts = [layer.project(part, ops.convert_to_tensor(X)).detach() for part in ("query", "key", "value")]
+
+    def score(energy, _, head, target, source):
+        fallen = energy - 0.25 ** (head + 1) * (target - source).abs()
+        return torch.where(source > target, -torch.inf, fallen) if causal else fallen
+
+    wanted = layer.merge(flex_attention(*parts, score_mod=score, enable_gqa=True), None)
+    np.testing.assert_allclose(to_numpy(layer(X, use_causal_mask=causal)), to_numpy(wanted), atol=2e-6)
+
+
+@pytest.mark.one_backend
+@of_pytorch
+def test_relative_keys_of_transformers():
+    """Shaw's vectors, clipped where ours are."""
+    pytest.importorskip("transformers")
+    import torch
+    from transformers import Wav2Vec2BertConfig
+    from transformers.models.wav2vec2_bert.modeling_wav2vec2_bert import Wav2Vec2BertSelfAttention
+
+    config = Wav2Vec2BertConfig(
+        hidden_size=8,
+        num_attention_heads=4,
+        position_embeddings_type="relative_key",
+        left_max_position_embeddings=16,
+        right_max_position_embeddings=16,
+        attn_implementation="eager",
+    )
+    theirs, x = Wav2Vec2BertSelfAttention(config).eval(), numbers("far", 1, 40, 8)
+    ours = layer_of(positions="shaw", key_dim=2, num_key_value_heads=4)
+    parts = {"q": "query", "k": "key", "v": "value", "out": "output"}
+    assign(theirs, ours, {f"linear_{name}": f"{part}_dense" for name, part in parts.items()})
+    for name, part in parts.items():
+        getattr(theirs, f"linear_{name}").bias.data = getattr(ours, f"{part}_dense").bias.value.detach().flatten()
+    theirs.distance_embedding.weight.data = ours.relative_positions.vectors.value.detach()
+    found = ours(x, return_attention_scores=True)
+    for one, other in zip(found, theirs(torch.tensor(x)), strict=True):
+        np.testing.assert_allclose(to_numpy(one), other.detach().numpy(), atol=2e-6)
+
+
+@pytest.mark.one_backend
+@of_pytorch
+def test_softmax1_is_a_sink_of_gpt_oss():
+    """Each head of it has a trained sink; here they are 0."""
+    import torch
+
+    module = pytest.importorskip("transformers.models.gpt_oss.modeling_gpt_oss")
+    layer = layer_of(normalizer="softmax1")
+    parts = [layer.project(part, ops.convert_to_tensor(X)).detach() for part in ("query", "key", "value")]
+    theirs = SimpleNamespace(num_key_value_groups=2, sinks=torch.zeros(4), training=False)
+    after = torch.full((7, 7), -torch.inf).triu(1)
+    contexts, scores = module.eager_attention_forward(theirs, *parts, after, scaling=6**-0.5)
+    found = layer(X, use_causal_mask=True, return_attention_scores=True)
+    for one, other in zip(found, (layer.merge(contexts.transpose(1, 2), None), scores), strict=True):
+        np.testing.assert_allclose(to_numpy(one), to_numpy(other), atol=2e-6)
 
 
 @pytest.mark.one_backend

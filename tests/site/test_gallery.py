@@ -68,6 +68,9 @@ def test_every_mechanism_is_on_the_page_of_its_layer(built):
     assert "Multiplicative attention: the energy is a product of query and key." in pages["LuongAttention"]
     assert "Luong and others (2015): Effective Approaches" in pages["LocalAttention"]
     assert "eq. 1-2" in pages["MultiHeadAttention"] and "§2.7" in pages["MultiHeadAttention"]
+    # Of several papers of one author, the one of the year.
+    assert "Shazeer (2019): Fast Transformer Decoding" in pages["MultiHeadAttention"]
+    assert "Shazeer and others (2020): Talking-Heads Attention" in pages["TalkingHeadsAttention"]
     assert "Presets with it transformer_average_tatoeba_de_en : A Transformer whose" in pages["AverageAttention"]
     assert "Presets with it" not in pages["BahdanauAttention"]
 

@@ -31,5 +31,7 @@ VARIANTS = {
 REFERENCES = {
     "multi_head": HEADED(
         dot_product, without_gradient=("key/bias",), variants=VARIANTS, playground={"positions": ("alibi",)}
-    )
+    ),
+    "multi_query": HEADED(dot_product, without_gradient=("key/bias",)),
+    "grouped_query": HEADED(dot_product, width=8, num_heads=4, without_gradient=("key/bias",)),
 }
