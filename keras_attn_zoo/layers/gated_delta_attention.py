@@ -1,5 +1,7 @@
 """Gated delta rule: a matrix that forgets, and in which a key's value replaces the one before."""
 
+from functools import partial
+
 import numpy as np
 from keras import ops
 
@@ -72,9 +74,9 @@ class GatedDeltaAttention(MatrixStateAttention):
         steps = np.geomspace(0.001, 0.1, self.num_heads)
         begin = {"log_speed": np.log(np.linspace(1, 16, self.num_heads)), "step_bias": np.log(np.expm1(steps))}
         for name, values in begin.items():
-            weight = self.add_weight(name=name, shape=(self.num_heads,), initializer="zeros", autocast=False)
-            weight.assign(values)
-            setattr(self, name, weight)
+            # No assignment: where Keras builds a layer to infer its output, that would be lost.
+            first = partial(_as_given, values)
+            setattr(self, name, self.add_weight(name=name, shape=values.shape, initializer=first, autocast=False))
         self.scale = self.add_weight(name="scale", shape=(self.value_dim,), initializer="ones", autocast=False)
 
     def project_part(self, part: str, x: Tensor, positions: Tensor) -> Tensor:
@@ -108,3 +110,7 @@ class GatedDeltaAttention(MatrixStateAttention):
         normalized = outputs * ops.rsqrt(ops.mean(outputs**2, axis=-1, keepdims=True) + _EPSILON)
         gate = ops.silu(super().project_part("gate", x, None))
         return super().finish(normalized * ops.convert_to_tensor(self.scale) * gate, x, mask)
+
+
+def _as_given(values, shape, dtype=None):
+    return ops.convert_to_tensor(values, dtype)
