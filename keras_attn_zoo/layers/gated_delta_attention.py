@@ -59,7 +59,7 @@ class GatedDeltaAttention(MatrixStateAttention):
     Source: Yang, equation 10; its gates, norms and chunks in sections 3.3 and 3.4.
 
     Differences from the paper: no short convolutions of queries, keys and values. A and t begin spread evenly over
-    the heads, not at random. Biases of the projections, as in Keras' layer, unless `use_bias=False`.
+    the heads, not at random. Biases of the other projections, as in Keras' layer, unless `use_bias=False`.
     """
 
     softmax_alone = "its state is a matrix, without energies"
@@ -69,7 +69,8 @@ class GatedDeltaAttention(MatrixStateAttention):
         """Build projections, gates and norm."""
         super().build(query_shape)
         for name, width in (("gate", self.value_dim), ("decay", 1), ("rate", 1)):
-            self.add_projection(name, width, query_shape)
+            # t is the bias of the decay.
+            self.add_projection(name, width, query_shape, use_bias=name != "decay")
         # As in Mamba-2: e^A from 1 to 16, and steps softplus(t) from 0.001 to 0.1.
         steps = np.geomspace(0.001, 0.1, self.num_heads)
         begin = {"log_speed": np.log(np.linspace(1, 16, self.num_heads)), "step_bias": np.log(np.expm1(steps))}

@@ -177,10 +177,10 @@ class HeadedAttention(AttentionLayer):
         self.output_dense.build((None, self.num_heads, None, self.value_dim))
         self.built = True
 
-    def add_projection(self, name: str, width: int, query_shape: Shape) -> None:
+    def add_projection(self, name: str, width: int, query_shape: Shape, use_bias: bool = True) -> None:
         """Add a projection of the query into heads, such as a gate, as `NAME_dense`; called in `build`."""
         projection = HeadProjection(
-            self.num_heads, width, self.use_bias, dtype=self.dtype_policy, name=name, **self.options
+            self.num_heads, width, use_bias and self.use_bias, dtype=self.dtype_policy, name=name, **self.options
         )
         projection.build((None, None, query_shape[-1]))
         setattr(self, f"{name}_dense", projection)
