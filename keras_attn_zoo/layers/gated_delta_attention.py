@@ -59,7 +59,8 @@ class GatedDeltaAttention(MatrixStateAttention):
     Source: Yang, equation 10; its gates, norms and chunks in sections 3.3 and 3.4.
 
     Differences from the paper: no short convolutions of queries, keys and values. A and t begin spread evenly over
-    the heads, not at random. Biases of the other projections, as in Keras' layer, unless `use_bias=False`.
+    the heads, not at random. Biases of all projections but W_α, as in Keras' layer, unless
+    `use_bias=False`.
     """
 
     softmax_alone = "its state is a matrix, without energies"
