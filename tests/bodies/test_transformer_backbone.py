@@ -335,7 +335,7 @@ def test_sentences_longer_than_the_positions():
         build(decoder_positions="learned").start_search(
             *(x[f"encoder_{name}"] for name in ("token_ids", "padding_mask")), 14
         )
-    for name in ("recurrent", "random_synthesizer"):
+    for name in ("recurrent", "random_synthesizer", "dense_synthesizer"):
         with pytest.raises(ValueError, match="longer than `max_length`=13"):
             build(encoder_attention=name)(x)
     assert build()(x)["attention_scores"].shape == (3, 2, 6, 14)
