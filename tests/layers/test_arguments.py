@@ -74,6 +74,7 @@ REFUSED = {
         ({"window": 0}, "`window` must be a positive integer. Received: window=0"),
         ({"sinks": -1}, "`sinks` must be an integer of at least 0. Received: sinks=-1"),
         ({"sinks": 1.5}, "`sinks` must be an integer of at least 0. Received: sinks=1.5"),
+        ({"sliding_window": 2}, "`sliding_window` .* give the window as `window`. Received: sliding_window=2"),
         ({"positions": "alibi"}, "a window keeps no distances .* choose rotary positions. Received: positions='alibi'"),
     ],
     GaussianAttention: [
