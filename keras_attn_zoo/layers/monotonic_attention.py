@@ -30,7 +30,7 @@ class MonotonicAttention(AttentionLayer):
     """Attention that moves over the source from left to right, and may stop at each position with a probability.
 
     Use it as cross-attention of an RNN decoder if source and target advance
-    together: what lies ahead of the place where it stops is not read.
+    together: what lies ahead of the place where it stops has no say.
 
         p_ij = sigmoid(e_ij),   e_ij = g/‖v‖ vᵀ tanh(W s_i + U h_j + b) + r
         α_ij = p_ij Σ_{k≤j} α_{i-1,k} Π_{k≤l<j} (1 - p_il),   α_0 = [1, 0, ..., 0]

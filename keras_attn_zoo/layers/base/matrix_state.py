@@ -32,6 +32,7 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
 
     projections = ("query", "key", "value")
     attends_to = "itself"
+    plain_heads = "a matrix for each head replaces its keys"
 
     def __init__(self, num_heads: int, key_dim: int, value_dim: int | None = None, **kwargs: Any) -> None:
         super().__init__(num_heads, key_dim, value_dim, **kwargs)
