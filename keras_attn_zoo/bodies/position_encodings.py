@@ -7,8 +7,8 @@ import keras_hub
 import numpy as np
 from keras import ops
 
-from keras_attn_zoo.kernels import at_most
 from keras_attn_zoo.layers.base.checks import check_positive
+from keras_attn_zoo.layers.base.position_attention import check_length
 from keras_attn_zoo.support.configuration import Configured
 from keras_attn_zoo.support.types import Tensor
 
@@ -46,11 +46,7 @@ class HalvedSinePositions(Configured, keras.layers.Layer):
 
     def call(self, x: Tensor) -> Tensor:
         """Return the positions of a batch."""
-        length = at_most(
-            ops.shape(x)[1],
-            self.max_length,
-            f"HalvedSinePositions: a sentence of {{}} positions is longer than `max_length`={self.max_length}.",
-        )
+        length = check_length(self, ops.shape(x)[1], self.max_length)
         return ops.convert_to_tensor(self.table)[None, :length]
 
     def compute_output_spec(self, x: Tensor) -> Any:
@@ -87,6 +83,11 @@ class LearnedPositions(keras_hub.layers.PositionEmbedding):
     def longest_sentence(self) -> int:
         """The number of positions."""
         return self.sequence_length
+
+    def call(self, inputs: Tensor) -> Tensor:
+        """Return the positions of a batch."""
+        check_length(self, ops.shape(inputs)[1], self.sequence_length)
+        return super().call(inputs)
 
 
 def position_layer(kind: str, width: int, max_length: int, name: str) -> keras.layers.Layer | None:

@@ -65,6 +65,7 @@ class DenseSynthesizerAttention(ProjectionsSeen):
     Source: Tay, section 3 (Dense, Factorized Dense).
 
     Differences from the paper: A B may exceed `max_length`, which need not be a product; what lies beyond is not used.
+    Its u and w are two functions of x; here they share W_1.
     """
 
     attends_to = "itself"
@@ -111,10 +112,13 @@ class DenseSynthesizerAttention(ProjectionsSeen):
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Run the network, whose first outputs are the positions of the sentence."""
-        hidden = ops.relu(self.hidden_dense(query))
-        found = ops.matmul(hidden, self.weight(self.position_kernel)) + self.weight(self.position_bias)
-        if self.factorized:
-            outer, inner = found[..., : self.factors[0], None], found[..., None, self.factors[0] :]
-            found = ops.reshape(outer * inner, (*ops.shape(found)[:3], self.factors[0] * self.factors[1]))
         length = ops.shape(memory["positions" if "index" in memory else "mask"])[-1]
-        return first(found, check_length(self, length, self.max_length), axis=3)
+        length = check_length(self, length, self.max_length)
+        kernel, bias = self.weight(self.position_kernel), self.weight(self.position_bias)
+        if not self.factorized:
+            kernel, bias = (first(x, length, axis=2) for x in (kernel, bias))
+        found = ops.matmul(ops.relu(self.hidden_dense(query)), kernel) + bias
+        if not self.factorized:
+            return found
+        outer, inner = found[..., : self.factors[0], None], found[..., None, self.factors[0] :]
+        return first(ops.reshape(outer * inner, (*ops.shape(found)[:3], math.prod(self.factors))), length, axis=3)

@@ -6,6 +6,7 @@ from keras import initializers, ops
 
 from keras_attn_zoo.layers.base.checks import is_number
 from keras_attn_zoo.layers.base.layer_normalization import RMSNormalization
+from keras_attn_zoo.layers.base.matrix_state import shares
 from keras_attn_zoo.layers.multi_head_attention import MultiHeadAttention
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.support.types import Config, Shape, Tensor, TensorTree
@@ -40,8 +41,10 @@ class DifferentialAttention(MultiHeadAttention):
         **kwargs: see `MultiHeadAttention`, without `num_key_value_heads`, `attention_axes`, `sliding_window` and
             `flash_attention`.
 
-    Shapes, masking, state: see `MultiHeadAttention`, with 2N heads. Scores are the weights of all softmaxes, since
-    their difference may be negative; dropout applies to each.
+    Shapes, masking, state: see `MultiHeadAttention`, with 2N heads. Dropout applies to each softmax.
+
+    Scores: |α_ij^{2n-1} - λ α_ij^{2n}| as shares of their sum, since differences may be negative; both heads of an n
+    have the same.
 
     Raises:
         ValueError: a λ_0 outside [0, 1), `num_key_value_heads`, and what `MultiHeadAttention` raises.
@@ -90,12 +93,26 @@ class DifferentialAttention(MultiHeadAttention):
     def weigh(
         self, weights: Tensor, memory: TensorTree, mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
-        """Subtract the second weights of every head from the first, and return the contexts, joined."""
-        dropped = ops.cast(self.drop(weights, training), "float32")
+        """Return the contexts of the differences, joined."""
+        difference = self._difference(ops.cast(self.drop(weights, training), "float32"))
+        return super().weigh(difference, memory, mask, training=False)
+
+    def attend(
+        self, query: Tensor, memory: TensorTree, mask: Tensor | None, training: bool | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Attend from all target positions; see `AttentionLayer.attend`."""
+        context, weights = super().attend(query, memory, mask, training)
+        return context, shares(self._difference(weights))
+
+    def attend_once(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, TensorTree]:
+        """Run a step on what `observe` returned; see `AttentionLayer.attend_once`."""
+        context, weights, state = super().attend_once(*args, **kwargs)
+        return context, shares(self._difference(weights)), state
+
+    def _difference(self, weights):
+        """Subtract the second weights of every head from the first, for both halves of a value."""
         plus, minus = ops.split(ops.exp(ops.sum(ops.prod(ops.cast(self.lambdas, "float32"), axis=1), axis=-1)), 2)
-        difference = dropped[:, ::2] - (plus - minus + self.lambda_init) * dropped[:, 1::2]
-        # Of both halves of a value.
-        return super().weigh(ops.repeat(difference, 2, axis=1), memory, mask, training=False)
+        return ops.repeat(weights[:, ::2] - (plus - minus + self.lambda_init) * weights[:, 1::2], 2, axis=1)
 
     def merge(self, contexts: Tensor, mask: Tensor | None) -> Tensor:
         """Normalise the context of every head, and merge them."""

@@ -91,7 +91,7 @@ class ExpandedKeyValueAttention(DotProductAttention):
     to W_k, W_v and O, which variants 1 and 2 use too; W_gk and W_gv have none.
     """
 
-    plain_heads = "the past is compared with the keys of every head"
+    plain_heads = "each head has its past as a key, without a position"
 
     def __init__(
         self, num_heads: int, key_dim: int, value_dim: int | None = None, variant: int = 1, **kwargs: Any

@@ -1,5 +1,7 @@
 """Gated delta rule: a matrix that forgets, and in which a key's value replaces the one before."""
 
+from functools import partial
+
 import numpy as np
 from keras import ops
 
@@ -57,7 +59,8 @@ class GatedDeltaAttention(MatrixStateAttention):
     Source: Yang, equation 10; its gates, norms and chunks in sections 3.3 and 3.4.
 
     Differences from the paper: no short convolutions of queries, keys and values. A and t begin spread evenly over
-    the heads, not at random. Biases of the projections, as in Keras' layer, unless `use_bias=False`.
+    the heads, not at random. Biases of all projections but W_α, as in Keras' layer, unless
+    `use_bias=False`.
     """
 
     softmax_alone = "its state is a matrix, without energies"
@@ -67,14 +70,15 @@ class GatedDeltaAttention(MatrixStateAttention):
         """Build projections, gates and norm."""
         super().build(query_shape)
         for name, width in (("gate", self.value_dim), ("decay", 1), ("rate", 1)):
-            self.add_projection(name, width, query_shape)
+            # t is the bias of the decay.
+            self.add_projection(name, width, query_shape, use_bias=name != "decay")
         # As in Mamba-2: e^A from 1 to 16, and steps softplus(t) from 0.001 to 0.1.
         steps = np.geomspace(0.001, 0.1, self.num_heads)
         begin = {"log_speed": np.log(np.linspace(1, 16, self.num_heads)), "step_bias": np.log(np.expm1(steps))}
         for name, values in begin.items():
-            weight = self.add_weight(name=name, shape=(self.num_heads,), initializer="zeros", autocast=False)
-            weight.assign(values)
-            setattr(self, name, weight)
+            # No assignment: where Keras builds a layer to infer its output, that would be lost.
+            first = partial(_as_given, values)
+            setattr(self, name, self.add_weight(name=name, shape=values.shape, initializer=first, autocast=False))
         self.scale = self.add_weight(name="scale", shape=(self.value_dim,), initializer="ones", autocast=False)
 
     def project_part(self, part: str, x: Tensor, positions: Tensor) -> Tensor:
@@ -108,3 +112,7 @@ class GatedDeltaAttention(MatrixStateAttention):
         normalized = outputs * ops.rsqrt(ops.mean(outputs**2, axis=-1, keepdims=True) + _EPSILON)
         gate = ops.silu(super().project_part("gate", x, None))
         return super().finish(normalized * ops.convert_to_tensor(self.scale) * gate, x, mask)
+
+
+def _as_given(values, shape, dtype=None):
+    return ops.convert_to_tensor(values, dtype)

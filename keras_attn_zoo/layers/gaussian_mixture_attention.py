@@ -20,7 +20,7 @@ _LARGEST_EXPONENT = 20.0
     source="Graves 46-51",
     places=("cross",),
     year=2013,
-    cost=("1 (a cumulative sum)", "I·J·k", "J·k", "k positions"),
+    cost=("1 (a cumulative sum)", "I·J·(k + d)", "J·(k + d)", "k positions"),
 )
 class GaussianMixtureAttention(AttentionLayer):
     """Attention by position: a window of K Gaussians, which each target position moves forward over the source.

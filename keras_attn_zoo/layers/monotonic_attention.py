@@ -24,13 +24,13 @@ _SMALLEST_NORM = 1e-12
     places=("cross",),
     year=2017,
     arguments=lambda sizes: {"units": sizes.width},
-    cost=("I", "I·J·d + I·J²", "J·d + J²", "J weights"),
+    cost=("I", "I·J·d + I·J²", "J·d", "J weights"),
 )
 class MonotonicAttention(AttentionLayer):
     """Attention that moves over the source from left to right, and may stop at each position with a probability.
 
     Use it as cross-attention of an RNN decoder if source and target advance
-    together: what lies ahead of the place where it stops is not read, and need not be there yet.
+    together: what lies ahead of the place where it stops has no say.
 
         p_ij = sigmoid(e_ij),   e_ij = g/‖v‖ vᵀ tanh(W s_i + U h_j + b) + r
         α_ij = p_ij Σ_{k≤j} α_{i-1,k} Π_{k≤l<j} (1 - p_il),   α_0 = [1, 0, ..., 0]
@@ -66,7 +66,7 @@ class MonotonicAttention(AttentionLayer):
 
     Source: Raffel, Luong, Liu, Weiss and Eck 2017, equations 9 to 14.
 
-    Differences from the paper: no division by products, so α is exact where 1 - p is 0. Steps have all energies.
+    Differences from the paper: no division by products, so α is exact where 1 - p is 0. Steps compute all energies.
     """
 
     softmax_alone = "its weights are probabilities to stop, one for each position"
@@ -136,7 +136,11 @@ class MonotonicAttention(AttentionLayer):
         """Move on from the previous alignment."""
         before = state["alignment"]
         mask = ops.ones_like(at, dtype="bool") if mask is None else mask
-        alignment = _moved(before, ops.where(mask, at, -_CERTAIN))
+        if self.hard and "noise" not in memory:
+            stops = ops.cast((at > 0) & mask & (ops.cumsum(before, axis=-1) > 0), "float32")
+            alignment = stops * ops.cast(ops.cumsum(stops, axis=-1) == 1, "float32")
+        else:
+            alignment = _moved(before, ops.where(mask, at, -_CERTAIN))
         return alignment, {"alignment": ops.where(ops.any(mask, axis=-1, keepdims=True), alignment, before)}
 
     # Training.

@@ -19,7 +19,7 @@ from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
     places=("cross",),
     year=2018,
     arguments=lambda sizes: {"units": sizes.width},
-    cost=("I", "I·J·d + I·J²", "J·d + J²", "J weights"),
+    cost=("I", "I·J·d + I·J²", "J·d", "J weights"),
 )
 class MonotonicChunkwiseAttention(MonotonicAttention):
     """Attention to the chunk of positions that ends where a monotonic attention stops (MoChA).

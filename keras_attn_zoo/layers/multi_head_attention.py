@@ -69,9 +69,8 @@ class MultiHeadAttention(FoldedAxes, ProjectionsSeen, DotProductAttention):
             cross-attention, which know no position.
         use_gate: accepted only as False.
         flash_attention: how the context of a call is computed if its scores are not asked for, and no dropout is at
-            work. None: by `keras.ops.dot_product_attention`, without weights, where that is faster, unless
-            `keras.config.disable_flash_attention()` was called. False: always from weights, which alone have second
-            derivatives under PyTorch. True: always by the kernel called flash attention.
+            work. None and False: from weights, which alone have second derivatives under PyTorch. True: without
+            weights, by the kernel called flash attention of `keras.ops.dot_product_attention`.
         num_key_value_heads: G, a divisor of `num_heads`; by default as many.
         positions: what energies know of the distance of two positions, see `layers.base.positions`: "rotary", "alibi",
             "shaw", "t5", or None. In cross-attention, i counts the target and j the source, and a step needs its

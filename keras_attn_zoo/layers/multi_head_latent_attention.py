@@ -24,7 +24,7 @@ from keras_attn_zoo.support.types import Shape, Tensor, TensorTree
     year=2024,
     # The positions of source and target are no distance.
     arguments=lambda sizes: sizes.heads | ({"rotary_dim": 0} if sizes.place == "cross" else {}),
-    cost=("1", "I·J·d", "J·N·k + d·k", "none; as self-attention I·k numbers"),
+    cost=("1", "I·J·d", "J·d + d²/N", "none; as self-attention I·d/N numbers"),
 )
 class MultiHeadLatentAttention(SelfAttentionSteps, HeadedAttention):
     """Multi-head attention whose keys and values are read from one latent vector of each position.

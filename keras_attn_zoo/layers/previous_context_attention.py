@@ -43,7 +43,7 @@ class PreviousContextAttention(DotProductAttention):
     Source: Rosendahl, equation 2.
     """
 
-    plain_heads = "the past is compared with the keys of every head"
+    plain_heads = "each head compares its past, without a position, with its keys"
 
     def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
         """Make W_f and the projections."""

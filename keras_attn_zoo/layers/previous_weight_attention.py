@@ -40,7 +40,7 @@ class PreviousWeightAttention(DotProductAttention):
     Source: Rosendahl, equation 3.
     """
 
-    plain_heads = "the past is compared with the keys of every head"
+    plain_heads = "each head compares its past, without a position, with its keys"
 
     def build(self, query_shape: Shape, value_shape: Shape | None = None, key_shape: Shape | None = None) -> None:
         """Make w and the projections."""

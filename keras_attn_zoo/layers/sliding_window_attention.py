@@ -61,6 +61,7 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
     """
 
     attends_to = "itself"
+    in_place_of_window = "`window`"
 
     def __init__(self, num_heads: int, key_dim: int, window: int = 32, sinks: int = 4, **kwargs: Any) -> None:
         super().__init__(num_heads, key_dim, **kwargs)
@@ -121,7 +122,7 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
             return ops.concatenate([*near, sinks], axis=3)
 
         queries = blocks(self.project_query(ops.cast(query, self.compute_dtype)))
-        # Every group of heads has its keys and values once.
+        # Every head has the keys and values of its group.
         keys, values = (
             ops.repeat(memory[part], self.num_heads // self.num_key_value_heads, axis=1) for part in ("key", "value")
         )

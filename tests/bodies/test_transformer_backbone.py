@@ -331,7 +331,11 @@ def test_sentences_longer_than_the_positions():
     x, _, _ = tiny.batch(source=14)
     with pytest.raises(UserError, match="a sentence of 14 tokens is longer than max_length=13"):
         build(encoder_positions="learned")(x)
-    for name in ("recurrent", "random_synthesizer"):
+    with pytest.raises(ValueError, match="LearnedPositions: a sentence of 14 positions is longer than `max_length`=13"):
+        build(decoder_positions="learned").start_search(
+            *(x[f"encoder_{name}"] for name in ("token_ids", "padding_mask")), 14
+        )
+    for name in ("recurrent", "random_synthesizer", "dense_synthesizer"):
         with pytest.raises(ValueError, match="longer than `max_length`=13"):
             build(encoder_attention=name)(x)
     assert build()(x)["attention_scores"].shape == (3, 2, 6, 14)

@@ -10,15 +10,18 @@ from keras_attn_zoo.layers import (
     ExpandedKeyValueAttention,
     GatedDeltaAttention,
     GaussianAttention,
+    GaussianMixtureAttention,
     InitialAttention,
     LatentAlignmentHead,
     LinearAttention,
     LuongAttention,
     MultiHeadAttention,
+    MultiHeadLatentAttention,
     RandomSynthesizerAttention,
     RecurrentAttention,
     RetentionAttention,
     SlidingWindowAttention,
+    StructuralBiasAttention,
     WeightSubtractionAttention,
 )
 
@@ -27,9 +30,10 @@ pytestmark = pytest.mark.one_backend
 HEADS = {"num_heads": 2, "key_dim": 3}
 # What is given besides.
 GIVEN = {
-    **{layer: {} for layer in (AverageAttention, BahdanauAttention, LuongAttention)},
+    **{layer: {} for layer in (AverageAttention, BahdanauAttention, GaussianMixtureAttention, LuongAttention)},
     InitialAttention: {"num_heads": 2, "max_length": 3},
     LatentAlignmentHead: {"vocabulary_size": 9, "width": 4},
+    StructuralBiasAttention: {"units": 3},
 }
 REFUSED = {
     AverageAttention: [
@@ -70,6 +74,7 @@ REFUSED = {
         ({"window": 0}, "`window` must be a positive integer. Received: window=0"),
         ({"sinks": -1}, "`sinks` must be an integer of at least 0. Received: sinks=-1"),
         ({"sinks": 1.5}, "`sinks` must be an integer of at least 0. Received: sinks=1.5"),
+        ({"sliding_window": 2}, "`sliding_window` .* give the window as `window`. Received: sliding_window=2"),
         ({"positions": "alibi"}, "a window keeps no distances .* choose rotary positions. Received: positions='alibi'"),
     ],
     GaussianAttention: [
@@ -81,6 +86,7 @@ REFUSED = {
         ({"offsets": (0.5,)}, "`offsets` must be one or more integers"),
         ({"offsets": 1}, "`offsets` must be one or more integers. Received: offsets=1"),
     ],
+    GaussianMixtureAttention: [({"components": 0}, "`components` must be a positive integer. Received: components=0")],
     InitialAttention: [
         ({"max_length": -1}, "`max_length` must be a positive integer. Received: max_length=-1"),
         ({"num_heads": 0}, "`num_heads` must be a positive integer. Received: num_heads=0"),
@@ -122,8 +128,18 @@ REFUSED = {
         ({"positions": "rotary"}, "rotary positions need an even `key_dim`. Received: key_dim=3"),
         ({"positions": "t5", "flash_attention": True}, "`flash_attention` adds nothing to energies: .*positions='t5'"),
     ],
+    MultiHeadLatentAttention: [
+        ({"rotary_dim": 3}, "`rotary_dim` must be an even number of at least 0. Received: rotary_dim=3"),
+        ({"rotary_dim": -2}, "`rotary_dim` must be an even number of at least 0. Received: rotary_dim=-2"),
+        ({"latent_dim": 0}, "`latent_dim` must be a positive integer. Received: latent_dim=0"),
+    ],
     RandomSynthesizerAttention: [({"max_length": 0}, "`max_length` must be a positive integer")],
     RecurrentAttention: [({"causal": True}, "`causal` needs `max_length`")],
+    StructuralBiasAttention: [
+        (dict.fromkeys(("position_bias", "markov_condition", "local_fertility"), False), "choose one or more of"),
+        ({"reach": -1}, "`reach` must be an integer from 0 to 1000. Received: -1"),
+        ({"reach": 1001}, "`reach` must be an integer from 0 to 1000. Received: 1001"),
+    ],
     WeightSubtractionAttention: [
         ({"subtraction": True}, "`subtraction` must be a number .*subtraction=True"),
         ({"subtraction": -0.5}, "`subtraction` must be .* Received: subtraction=-0.5"),
@@ -137,3 +153,8 @@ def test_arguments_that_do_not_fit(layer):
     for arguments, message in REFUSED[layer]:
         with pytest.raises(ValueError, match=f"^{layer.__name__}: {message}"):
             layer(**{**GIVEN.get(layer, HEADS), **arguments})
+
+
+def test_a_latent_is_read_from_key_and_value_of_one_width():
+    with pytest.raises(ValueError, match=r"^MultiHeadLatentAttention: key and value need one width. Received: 4, 5."):
+        MultiHeadLatentAttention(**HEADS).build((2, 3, 6), (2, 3, 5), (2, 3, 4))

@@ -67,6 +67,17 @@ def test_decisions_are_those_of_reading_on_until_something_is_chosen():
         np.testing.assert_allclose(context, wanted @ value, atol=1e-6)
 
 
+def test_a_decision_makes_no_array_of_all_pairs_of_positions():
+    """Which would be terabytes."""
+    layer = MonotonicAttention(units=1, name="of_a_long_source")
+    layer.build((1, 1, 1), (1, 1_000_000, 1))
+    fill_weights(layer)
+    layer.offset.assign(9.0)
+    memory = layer.prepare(np.ones((1, 1_000_000, 1), "float32"))
+    _, scores, _ = layer.step(np.ones((1, 1), "float32"), memory, layer.initial_state(memory))
+    assert int(to_numpy(scores).argmax()) == 0 and to_numpy(scores).sum() == 1
+
+
 def test_what_is_trained_is_the_expectation_over_all_decisions():
     layer = MonotonicAttention(units=6, name="monotonic_attention_1", noise=0.0)
     query, value = built(layer)

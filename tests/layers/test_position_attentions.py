@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_attn_zoo.layers import (
     AverageAttention,
+    DenseSynthesizerAttention,
     GaussianAttention,
     InitialAttention,
     RandomSynthesizerAttention,
@@ -16,7 +17,7 @@ from keras_attn_zoo.layers import (
     RecurrentTransition,
 )
 from keras_attn_zoo.layers.recurrent_attention import CELLS
-from tests.layers.calls import compiled, of_unknown_sizes, to_numpy
+from tests.layers.calls import BACKEND, compiled, of_unknown_sizes, to_numpy
 from tests.layers.cases import numbers, weights_of
 from tests.layers.equations import softmax
 from tests.layers.references.recurrent_attention import refined
@@ -220,3 +221,18 @@ def test_recurrent_attention_takes_matrices_in_one_way_and_of_one_shape():
         shape = re.escape(str(wrong.shape))
         with pytest.raises(ValueError, match=rf"`energies` must .* \(heads, length, max_length\) .*: shape {shape}"):
             alone(X, energies=wrong)
+
+
+@pytest.mark.one_backend
+@pytest.mark.skipif(BACKEND != "torch", reason="PyTorch counts products")
+def test_a_dense_synthesizer_computes_no_energies_beyond_the_sentence():
+    from torch.utils.flop_counter import FlopCounterMode
+
+    def products(max_length):
+        layer = DenseSynthesizerAttention(**SIZES, max_length=max_length)
+        layer.build(X.shape)
+        with FlopCounterMode(display=False) as counter:
+            layer(X)
+        return counter.get_total_flops()
+
+    assert products(500) == products(5) > 0

@@ -292,6 +292,8 @@ def test_what_does_not_fit():
         layer(numbers("axes", 2, 3, 4, 8))
     with pytest.raises(ValueError, match="takes no `num_key_value_heads`: each softmax has keys of its own"):
         get_attention("differential", 8, num_heads=2, num_key_value_heads=2)
+    with pytest.raises(ValueError, match="takes no `positions`: a matrix for each head replaces its keys"):
+        get_attention("retention", 8, num_heads=2, place="decoder", positions="rotary")
     for name in ("previous_weight", "accumulated_weight", "previous_context", "expanded_key_value_3", "gaussian"):
         place = "encoder" if name == "gaussian" else "cross"
         assert "positions" not in get_attention(name, 8, num_heads=2, place=place).get_config()

@@ -1,6 +1,7 @@
 import json
 
 import keras
+import numpy as np
 import pytest
 
 from keras_attn_zoo import layers
@@ -53,6 +54,14 @@ def test_a_layer_of_ones_own_around_an_attention_takes_unknown_lengths(name, pla
     # PyTorch infers with lengths of 83 and 89 in place of unknown ones.
     attention = get_attention(name, 8, num_heads=2, max_length=100, place=place)
     assert Block(attention, place)(keras.Input((None, 8))).shape == (None, None, 8)
+
+
+def test_gates_begin_as_documented_inside_a_layer_of_ones_own():
+    attention = get_attention("gated_delta", 8, num_heads=2, place="decoder")
+    Block(attention, "decoder")(keras.Input((None, 8)))
+    speed, bias = (keras.ops.convert_to_numpy(weight) for weight in (attention.log_speed, attention.step_bias))
+    np.testing.assert_allclose(np.exp(speed), [1, 16], rtol=1e-5)
+    np.testing.assert_allclose(np.log1p(np.exp(bias)), [0.001, 0.1], rtol=1e-3)
 
 
 def test_sizes_of_layers_made_from_a_name():

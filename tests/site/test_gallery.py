@@ -53,6 +53,14 @@ def test_every_cost_of_the_registry_is_a_number():
         assert operations(entry.cost.training) >= operations(entry.cost.step) > 0
 
 
+def test_sums_of_all_values_are_in_the_cost():
+    """Of every cross-attention that reads all positions."""
+    least = ATTENTIONS["uniform"].cost
+    for name in (name for name, entry in ATTENTIONS.items() if "cross" in entry.places):
+        for kind in ("training", "step"):
+            assert operations(getattr(ATTENTIONS[name].cost, kind)) >= operations(getattr(least, kind)), name
+
+
 def text_of(path):
     return " ".join(
         html.unescape(re.sub(r"<script.*?</script>|<[^>]+>", " ", path.read_text("utf-8"), flags=re.S)).split()

@@ -50,7 +50,7 @@ def test_the_gallery_is_sought_and_sorted(open_page):
     set_field(browser, "#filters", "sort", "name")
     assert browser.run(SHOWN) == sorted(everything)
     set_field(browser, "#filters", "sort", "training")
-    assert browser.run(SHOWN)[0] == "GaussianMixtureAttention" and browser.run(SHOWN)[-1] == "CoverageAttention"
+    assert browser.run(SHOWN)[0] == "AverageAttention" and browser.run(SHOWN)[-1] == "CoverageAttention"
 
 
 def test_a_playground_shows_the_weights_that_were_chosen(open_page):

@@ -45,6 +45,8 @@ class HeadedAttention(AttentionLayer):
     takes_flash_attention = False
     # whether a call may attend along any axes, within a window, and to contexts with several axes.
     takes_axes = False
+    # What is given in place of a window.
+    in_place_of_window = "an `attention_mask`"
     # Why every head has keys and values of its own, without positions and norms; None if a mechanism takes these.
     plain_heads: str | None = "it compares no queries with keys"
 
@@ -145,7 +147,7 @@ class HeadedAttention(AttentionLayer):
         refusals = {
             "output_shape": (takes_axes or not several, "a context has one axis, its width"),
             "attention_axes": (takes_axes or axes in ([None], [1], [-2]), "it attends over the one axis of positions"),
-            "sliding_window": (takes_axes or sliding_window is None, "give the window as an `attention_mask`"),
+            "sliding_window": (takes_axes or sliding_window is None, f"give the window as {self.in_place_of_window}"),
             "flash_attention": (
                 not flash_attention or type(self).__dict__.get("takes_flash_attention"),
                 "it computes the weights of a plain softmax alone",
@@ -177,10 +179,10 @@ class HeadedAttention(AttentionLayer):
         self.output_dense.build((None, self.num_heads, None, self.value_dim))
         self.built = True
 
-    def add_projection(self, name: str, width: int, query_shape: Shape) -> None:
+    def add_projection(self, name: str, width: int, query_shape: Shape, use_bias: bool = True) -> None:
         """Add a projection of the query into heads, such as a gate, as `NAME_dense`; called in `build`."""
         projection = HeadProjection(
-            self.num_heads, width, self.use_bias, dtype=self.dtype_policy, name=name, **self.options
+            self.num_heads, width, use_bias and self.use_bias, dtype=self.dtype_policy, name=name, **self.options
         )
         projection.build((None, None, query_shape[-1]))
         setattr(self, f"{name}_dense", projection)

@@ -32,6 +32,7 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
 
     projections = ("query", "key", "value")
     attends_to = "itself"
+    plain_heads = "a matrix for each head replaces its keys"
 
     def __init__(self, num_heads: int, key_dim: int, value_dim: int | None = None, **kwargs: Any) -> None:
         super().__init__(num_heads, key_dim, value_dim, **kwargs)
@@ -108,7 +109,7 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
         """Attend by the factors of all values, with the query in the memory, as it is in steps."""
         query = ops.cast(query, self.compute_dtype)
         context, factors = super().attend(query, {**memory, "query": query}, mask, training)
-        return context, _shares(factors)
+        return context, shares(factors)
 
     def energies(self, query: Tensor, memory: TensorTree) -> Tensor:
         """Return the factors of the values, unmasked: products of queries and keys, times what decays between them."""
@@ -180,7 +181,7 @@ class MatrixStateAttention(SelfAttentionSteps, HeadedAttention):
     ) -> tuple[Tensor, Tensor, TensorTree]:
         """Run a step on what `observe` returned; see `AttentionLayer.attend_once`."""
         context, factors, state = super().attend_once(query, memory, mask, state, noise, positions)
-        return context, _shares(factors), state
+        return context, shares(factors), state
 
 
 def divided(x: Tensor, total: Tensor) -> Tensor:
@@ -188,7 +189,8 @@ def divided(x: Tensor, total: Tensor) -> Tensor:
     return x / ops.where(total > 0, total, 1.0)
 
 
-def _shares(factors):
+def shares(factors: Tensor) -> Tensor:
+    """Return scores from factors of values: without their signs, divided by their sum."""
     factors = ops.abs(factors)
     return divided(factors, ops.sum(factors, axis=-1, keepdims=True))
 

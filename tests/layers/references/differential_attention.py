@@ -1,6 +1,6 @@
 import numpy as np
 
-from tests.layers.equations import HEADED, headed, merge, project
+from tests.layers.equations import HEADED, headed, merge, project, shares
 
 
 def differential(weights, query, key, value, mask, real):
@@ -19,7 +19,7 @@ def differential(weights, query, key, value, mask, real):
         context = (scores[2 * n, i] - factor * scores[2 * n + 1, i]) @ both
         context = 0.2 * weights["context_norm/scale"] * context / np.sqrt(np.mean(context**2) + 1e-5)
         contexts[i, 2 * n : 2 * n + 2] = np.split(context, 2)
-    return merge(weights, contexts, mask), scores
+    return merge(weights, contexts, mask), np.repeat(shares(scores[::2] - factor * scores[1::2]), 2, axis=0)
 
 
 # The maps of the picture are 16 wide.

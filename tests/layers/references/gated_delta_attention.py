@@ -15,7 +15,7 @@ def gated_delta(weights, query, key, value, mask, real):
     for n in range(heads):
         q, k = (silu(project(weights, part, query, n)) for part in ("query", "key"))
         q, k = (x / np.sqrt((x**2).sum(-1, keepdims=True) + 1e-6) for x in (q, k))
-        steps = np.log1p(np.exp(project(weights, "decay", query, n)[:, 0] + weights["step_bias"][n]))
+        steps = np.log1p(np.exp((query @ weights["decay/kernel"][:, n])[:, 0] + weights["step_bias"][n]))
         alpha = np.exp(-np.exp(weights["log_speed"][n]) * steps)
         beta = 1 / (1 + np.exp(-project(weights, "rate", query, n)[:, 0]))
         matrix = np.zeros((d_k, source))
