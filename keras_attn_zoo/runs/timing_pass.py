@@ -26,6 +26,7 @@ from keras_attn_zoo.runs.run_folder import RunFolder, backend_here
 from keras_attn_zoo.runs.settings import UNGUIDED
 from keras_attn_zoo.runs.step_times import step_seconds
 from keras_attn_zoo.runs.timing_data import ROUNDS
+from keras_attn_zoo.support.backends import choose_backend
 from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.files import PathLike, write_json
 from keras_attn_zoo.support.machine_load import IDLE, MachineLoad, cores, load_of_others
@@ -180,7 +181,8 @@ class _Steps:
 def _step_bytes(run):
     """The peak memory of training steps of all shapes, in a process in which nothing lies free; None if unknown."""
     _LOG.info("measuring the memory of a training step of %s", run.path.name)
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, initializer=choose_backend, initargs=(backend_here(),)) as process:
         return process.submit(_bytes_of_steps, run).result()
 
 
