@@ -173,5 +173,10 @@ def test_commands_that_are_shown_are_understood(words, monkeypatch):
         status = recipe.run_recipe(module.RECIPE, module.__doc__, words[2:])
         systems = [module.RECIPE.entries[name].system for options in seen for name in system_names(options)]
     assert (status, len(seen)) == (0, 1)
+    # A comparison changes the systems that have a setting; every setting has one.
+    settings, known = parse_settings(seen[0].set) if systems else {}, set()
     for system in systems:
-        system.override(**parse_settings(seen[0].set))
+        applicable = system.applicable_settings(settings)
+        system.override(**applicable)
+        known.update(applicable)
+    assert known == settings.keys()
