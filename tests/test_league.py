@@ -188,7 +188,7 @@ def test_a_ranking_says_why_nothing_can_be_said_and_which_values_were_chosen(tmp
         ("`new`", "31.0", "0.002", "1"),
         ("`base`", "30.0 ± 0.1", "–", "3"),
     ]
-    assert "too little to say of new (new: 1 of 3 seeds)" in page
+    assert "without a mark, there is too little to say of new (1 of 3 seeds)" in page
     assert "learning rate: the best of several for each system" in page
     assert "What it says." in page and "## Findings" not in page and "## Runs" not in page
     assert page.startswith("# The league\n\nWho is best?\n\n## Ranking: by BLEU\n")

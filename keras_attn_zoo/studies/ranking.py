@@ -1,6 +1,7 @@
 """A table of all systems of a comparison, the best first, and which of them differ from their baselines for certain."""
 
 import dataclasses
+import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -123,13 +124,16 @@ def _notes(table: Ranking, rows: Sequence[Sequence[Ranked]], runs: Runs, setting
         yield f"difference: from the baseline of the same body, {baselines}"
         yield (
             "*, **: differs from it, p < 0.05, p < 0.01, by a test that counts seeds and sentences, corrected by "
-            f"Holm's method for the {tests} comparisons of the table; whatever the others are, a "
-            f"difference in {rows[0][0].cell.column} of {smallest:.1f}, the median of all systems, is found in about "
-            "four of five cases"
+            f"Holm's method for the {tests} comparisons of the table, which find a difference in "
+            f"{rows[0][0].cell.column} of {smallest:.1f}, the median of all systems, in about four of five cases"
         )
-    for lacks in dict.fromkeys(runs.uncompared.values()):
-        names = (name for name, own in runs.uncompared.items() if own == lacks)
-        yield f"too little to say of {', '.join(names)} ({lacks})"
+    # What the systems lack themselves, so that those that lack the same share a line.
+    lacking: dict[str, list[str]] = {}
+    for name, lacks in runs.uncompared.items():
+        reasons = dict.fromkeys(re.sub(r"^.*: |(?<=BLEU) [\d.]+,", "", part) for part in lacks.split("; "))
+        lacking.setdefault("; ".join(reasons), []).append(name)
+    for reason, unmarked in lacking.items():
+        yield f"without a mark, there is too little to say of {', '.join(unmarked)} ({reason})"
     if settings:
         names = (name.replace("_", " ") for name in settings)
         yield f"{', '.join(names)}: the best of several for each system, by the validation loss of the first seed"
