@@ -298,15 +298,20 @@ def entry(name, places):
 PICTURES = """
 speed-by-batch.png | speed transformer ran-all --by batch --sentences 200 | Decoding speed by batch size
 speed-by-beam.png | speed transformer ran-all --by beam --sentences 200 | Decoding speed by the number of beams
-entropy.png | entropy transformer synthesizer ran-all | Entropy of the attention of each layer
+curves.png | curves --difference {systems} | Validation loss over training steps, how far above the Transformer's
+entropy.png | entropy --over-seeds transformer synthesizer ran-all | Entropy of the attention of each layer
 weights-encoder.png | weights {three} --places encoder | Attention weights in layers of the encoder
 weights-decoder.png | weights {three} --places decoder | Attention weights in layers of the decoder
 matrices.png | matrices ran-all | The learned matrices of RAN
 matrices-synthesizer.png | matrices synthesizer | The learned matrices of the Random Synthesizer
-divergence.png | divergence transformer synthesizer ran-all | Jensen-Shannon divergence between layers
+divergence.png | divergence --over-seeds transformer synthesizer ran-all | Jensen-Shannon divergence between layers
 by-source-length.png | by-length {rans} --side source | BLEU by the length of the source, with intervals of 95 %
 by-target-length.png | by-length {rans} --side target | BLEU by the length of the reference, with intervals of 95 %
-""".format(three="transformer synthesizer ran-all --layers 1 3 6", rans="--over-seeds transformer ran-e ran-d ran-all")
+""".format(
+    three="transformer synthesizer ran-all --layers 1 3 6",
+    rans="--over-seeds transformer ran-e ran-d ran-all",
+    systems=f"--over-seeds {' '.join(LABELS)}",
+)
 PICTURED = {line.split(" | ")[0]: line.split(" | ")[1:] for line in PICTURES.strip().splitlines()}
 CAPTIONS = {file: caption for file, (_, caption) in PICTURED.items()}
 # Table 4, by task: its columns, the systems' figures, what is trained, and for how long.
@@ -350,7 +355,7 @@ def task_recipe(task):
         default=tuple(TABLE_4[task]),
         published={"budget": STEPS[task], "patience": None},
         pictures={
-            "entropy.png": "entropy transformer synthesizer ran-all",
+            "entropy.png": "entropy --over-seeds transformer synthesizer ran-all",
             "by-target-length.png": "by-length --over-seeds transformer ran-e ran-d ran-all --side target",
         },
         tables=(

@@ -46,6 +46,8 @@ _SUFFIXES = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 SIGNIFICANCE_TESTS = ("bootstrap", "randomization")
 # Of a test text.
 FURTHER = "; after these (the latter named .tsv, .tsv.gz, .tsv.xz or .tsv.bz2), files with further references"
+# What the label of an axis says of such runs.
+OVER_SEEDS = ", mean ± standard deviation"
 MODEL = "a run folder, the name or folder of a preset, or hf://user/preset"
 TRANSLATION, *OTHER_TASKS = TASKS
 # The options of `add_gold_arguments` without gold links.
@@ -258,6 +260,13 @@ def add_name_argument(parser: Parser) -> None:
         type=checked(check_name),
         default="test",
         help="name of the test set in the run folder (default: test)",
+    )
+
+
+def add_over_seeds(parser: Parser, how: str) -> None:
+    """Add `--over-seeds` to a picture of runs; `how` they are drawn."""
+    parser.add_argument(
+        "--over-seeds", action="store_true", help=f"draw runs that differ in nothing but the seed as one: {how}"
     )
 
 

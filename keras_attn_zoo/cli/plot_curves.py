@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn_zoo.cli.options import (
+    OVER_SEEDS,
     add_name_argument,
+    add_over_seeds,
     add_test_arguments,
     given_text,
     own_text,
@@ -24,7 +26,6 @@ from keras_attn_zoo.support.errors import UserError
 from keras_attn_zoo.support.setting_types import Whole
 
 # Behind what is drawn, on its axis.
-_OVER_SEEDS = ", mean ± standard deviation"
 _OF_TOP_K = {"seconds": "translation time in seconds", "tokens/s": "target tokens per second in training"}
 _INTERVAL = ", 95 % interval"
 # In place of a title where an axis shows less than the noise, or may do so.
@@ -42,14 +43,6 @@ def _add_runs(parser: Parser, help: str = "run folders") -> None:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help=help)
 
 
-def _add_over_seeds(parser: Parser, spread: str) -> None:
-    parser.add_argument(
-        "--over-seeds",
-        action="store_true",
-        help=f"draw runs that differ in nothing but the seed as one curve: their mean, {spread}",
-    )
-
-
 def _add_curves(parser: Parser) -> None:
     _add_runs(parser)
     parser.add_argument(
@@ -65,7 +58,7 @@ def _add_curves(parser: Parser) -> None:
     parser.add_argument(
         "--log-scale", action="store_true", help="use a logarithmic axis, for figures that fall far, such as perplexity"
     )
-    _add_over_seeds(parser, "in a band of the sample standard deviation")
+    add_over_seeds(parser, "their mean, in a band of the sample standard deviation")
 
 
 def _draw_curves(options: argparse.Namespace) -> None:
@@ -94,7 +87,7 @@ def _draw_curves(options: argparse.Namespace) -> None:
             drawn[title] = curve
             if name in of_seeds:
                 deviations[title] = of_seeds[name]
-    ylabel = " and ".join(labels.values()) + above + (_OVER_SEEDS if deviations else "")
+    ylabel = " and ".join(labels.values()) + above + (OVER_SEEDS if deviations else "")
     note = notes.pop() if len(notes) == 1 else None
     plot_curves(drawn, options.output, ylabel=ylabel, title=note, log_scale=options.log_scale, deviations=deviations)
 
@@ -134,7 +127,7 @@ def _add_by_length(parser: Parser) -> None:
     parser.add_argument(
         "--key", choices=METRICS, help="score (default: the first of the runs' task, BLEU for translation)"
     )
-    _add_over_seeds(parser, "with an interval that counts them too")
+    add_over_seeds(parser, "their mean, with an interval that counts them too")
     add_name_argument(parser)
     add_test_arguments(parser)
 

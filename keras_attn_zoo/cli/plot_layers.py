@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 from keras_attn_zoo.bodies.schema import MOST_LAYERS
 from keras_attn_zoo.cli.options import (
     MODEL,
+    OVER_SEEDS,
     add_loading_arguments,
+    add_over_seeds,
     add_test_arguments,
     given_text,
     own_text,
@@ -35,6 +37,11 @@ def _add_arguments(parser: Parser) -> None:
     )
     add_test_arguments(parser)
     add_loading_arguments(parser)
+
+
+def _add_with_seeds(parser: Parser) -> None:
+    _add_arguments(parser)
+    add_over_seeds(parser, "their mean, and bars of the sample standard deviation of entropies")
 
 
 def _add_weights(parser: Parser) -> None:
@@ -72,16 +79,36 @@ def _statistics(options: argparse.Namespace) -> "dict[tuple[str, str], LayerStat
     return found
 
 
+def _by_system(options: argparse.Namespace) -> "dict[tuple[str, str], list[LayerStatistics]]":
+    """The statistics of each model and place, with `--over-seeds` those of all seeds of a system together."""
+    from keras_attn_zoo.runs.curves import seeds_of, titles
+
+    names = titles(options.models)
+    groups = seeds_of(names, options.models) if options.over_seeds else {name: [name] for name in names}
+    found = _statistics(options)
+    places = dict.fromkeys(place for _, place in found)
+    return {
+        (system, place): [found[name, place] for name in own]
+        for system, own in groups.items()
+        for place in places
+        if (own[0], place) in found
+    }
+
+
 def _draw_entropy(options: argparse.Namespace) -> None:
+    from keras_attn_zoo.runs.curves import mean_curve
     from keras_attn_zoo.viewing.attention_pictures import plot_curves
 
-    curves = {}
-    for (title, place), statistics in _statistics(options).items():
-        entropy = statistics.entropy.tolist()
-        curves[f"{title}, {place}"] = (list(range(1, len(entropy) + 1)), entropy)
-    layers = range(1, max(len(values) for _, values in curves.values()) + 1)
-    ticks = {float(layer): layer for layer in layers}
-    plot_curves(curves, options.output, "attention entropy in nats", xlabel="layer", ticks=ticks)
+    curves, deviations = {}, {}
+    for (system, place), of_seeds in _by_system(options).items():
+        label, layers = f"{system}, {place}", list(range(1, len(of_seeds[0].entropy) + 1))
+        found = [(layers, one.entropy.tolist()) for one in of_seeds]
+        curves[label] = found[0]
+        if len(found) > 1:
+            *curves[label], deviations[label] = mean_curve(found)
+    ticks = {float(layer): layer for layer in range(1, max(len(values) for _, values in curves.values()) + 1)}
+    ylabel = "attention entropy in nats" + (OVER_SEEDS if deviations else "")
+    plot_curves(curves, options.output, ylabel, xlabel="layer", ticks=ticks, deviations=deviations)
 
 
 def _draw_weights(options: argparse.Namespace) -> None:
@@ -108,13 +135,13 @@ def _draw_divergence(options: argparse.Namespace) -> None:
     from keras_attn_zoo.viewing.figures import plot_grids
 
     rows: dict[str, list] = {}
-    for (title, place), statistics in _statistics(options).items():
-        if len(statistics.divergence) < 2:
-            raise UserError(f"{title} has one layer of {place} attention: divergence is between two or more.")
-        rows.setdefault(title, []).append((f"{title}, {place}", statistics.divergence))
-    plot_grids(
-        list(rows.values()), options.output, "layer", "layer", "Jensen-Shannon divergence in nats", low_is_dark=True
-    )
+    for (system, place), of_seeds in _by_system(options).items():
+        matrices = [one.divergence for one in of_seeds]
+        if len(matrices[0]) < 2:
+            raise UserError(f"{system} has one layer of {place} attention: divergence is between two or more.")
+        rows.setdefault(system, []).append((f"{system}, {place}", sum(matrices) / len(matrices)))
+    quantity = "Jensen-Shannon divergence in nats" + (", mean over seeds" if options.over_seeds else "")
+    plot_grids(list(rows.values()), options.output, "layer", "layer", quantity, low_is_dark=True)
 
 
 ENTROPY = picture_command(
@@ -123,8 +150,9 @@ ENTROPY = picture_command(
     [
         "attn-zoo plot entropy runs/transformer runs/ran-all --output entropy.png",
         "attn-zoo plot entropy runs/transformer --places cross --test test.de test.en --output cross.pdf",
+        "attn-zoo plot entropy runs/ran-all runs/ran-all-seed=2 runs/ran-all-seed=3 --over-seeds --output entropy.png",
     ],
-    _add_arguments,
+    _add_with_seeds,
     _draw_entropy,
 )
 WEIGHTS = picture_command(
@@ -138,6 +166,6 @@ DIVERGENCE = picture_command(
     "divergence",
     "draw how different the attention of each pair of layers is: its Jensen-Shannon divergence along a text",
     ["attn-zoo plot divergence runs/transformer runs/ran-all --output divergence.png"],
-    _add_arguments,
+    _add_with_seeds,
     _draw_divergence,
 )

@@ -5,7 +5,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from keras_attn_zoo.cli.options import picture_command
+from keras_attn_zoo.cli.options import add_over_seeds, picture_command
 from keras_attn_zoo.cli.parser import Parser
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.tasks import METRICS, first_heading
@@ -18,11 +18,7 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--key", choices=METRICS, help="score (default: the first of the runs' task, BLEU for translation)"
     )
-    parser.add_argument(
-        "--over-seeds",
-        action="store_true",
-        help="draw runs that differ in nothing but the seed as one point: their mean, with the time of any of them",
-    )
+    add_over_seeds(parser, "their mean, with the time of any of them")
 
 
 def _draw(options: argparse.Namespace) -> None:

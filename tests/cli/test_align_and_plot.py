@@ -1,6 +1,7 @@
 """`attn-zoo align` and `attn-zoo plot`."""
 
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,12 +17,13 @@ from keras_attn_zoo.evaluation.alignments import (
     read_alignments,
     write_alignments,
 )
+from keras_attn_zoo.runs import attention_by_layer
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.support.extras import is_installed
 from keras_attn_zoo.support.files import read_json, write_json, write_text
-from keras_attn_zoo.viewing import figures
+from keras_attn_zoo.viewing import attention_pictures, figures
 from tests import tiny
-from tests.made_runs import make_run, repeat_text
+from tests.made_runs import copy_run, make_run, repeat_text
 
 
 def test_align_scores_against_gold_of_either_index_base(attn_zoo, refused, trained, tmp_path):
@@ -190,6 +192,40 @@ def test_pictures_of_layers(attn_zoo, refused, transformers, text_files, trained
         text = ("--test", *text_files, "--output", tmp_path / "none.png")
         assert "no model has layer 7 or 8" in attn_zoo("plot", name, transformers[0], "--layers", 7, 8, *text)[2]
     assert not (tmp_path / "none.png").exists()
+
+
+def test_entropy_and_divergence_over_seeds(attn_zoo, trained, any_preset, text_files, tmp_path, monkeypatch):
+    """Each seed counts once, however long its text is; a system with one seed stays as it is."""
+    system = RunFolder(trained).system()
+    found = {}
+    for name, own, entropy, divergence in (
+        ("a", system, (1.0, 2.0), 0.1),
+        ("a-seed=2", system.override(seed=2), (3.0, 2.5), 0.3),
+        ("b", system.override(learning_rate=3e-3), (0.5, 0.25), 0.2),
+    ):
+        copy_run(trained, tmp_path / name, own)
+        of_layers = np.array([[0.0, divergence], [divergence, 0.0]])
+        found[name] = SimpleNamespace(entropy=np.array(entropy), divergence=of_layers)
+    monkeypatch.setattr(attention_by_layer, "statistics_by_layer", lambda *args: {"cross": found[next(names)]})
+    drawn = {}
+    monkeypatch.setattr(
+        attention_pictures,
+        "plot_curves",
+        lambda curves, *_, deviations, **options: drawn.update(c=curves, d=deviations),
+    )
+    monkeypatch.setattr(figures, "plot_grids", lambda rows, *_, **options: drawn.update(rows=rows))
+    runs = [tmp_path / name for name in found]
+    for name in ("entropy", "divergence"):
+        names = iter(found)
+        line = ("plot", name, *runs, "--places", "cross", "--test", *text_files, "--over-seeds")
+        assert attn_zoo(*line, "--output", tmp_path / "p.png")[0] == 0
+    (a, of_a), (b, of_b) = drawn["c"].items()
+    assert a.endswith(", 2 seeds, encoder-decoder") and "seeds" not in b
+    assert list(map(list, of_a)) == [[1, 2], [2.0, 2.25]] and list(map(list, of_b)) == [[1, 2], [0.5, 0.25]]
+    assert list(drawn["d"]) == [a]
+    np.testing.assert_allclose(drawn["d"][a], [2**0.5, 0.5 / 2**0.5])
+    assert [[title for title, _ in row] for row in drawn["rows"]] == [[a], [b]]
+    assert [row[0][1][0, 1] for row in drawn["rows"]] == pytest.approx([0.2, 0.2])
 
 
 def test_more_than_four_histograms_of_weights_have_a_panel_for_each_layer(
