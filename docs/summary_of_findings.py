@@ -41,9 +41,9 @@ def comparisons_of(claim):
 def table(pages):
     """The table of all claims, in Markdown; `pages` are the findings of each page by its name.
 
-    A claim with a verdict has a row. Those of a page without one share a row for each reason, by their numbers.
+    A claim with a verdict has a row. Those of a page without one share a row, by their numbers.
     """
-    from keras_attn_zoo.studies.paper_findings import is_decided
+    from keras_attn_zoo.studies.paper_findings import UNDECIDED, is_decided
     from keras_attn_zoo.support.escapes import in_markdown
 
     rows = []
@@ -54,8 +54,12 @@ def table(pages):
             if is_decided(comparisons):
                 own.append(row(f"{number}. {claim['claim']}", comparisons))
             else:
-                others[verdicts_of(comparisons)].append(str(number))
-        own += [[f"claim{'s' * (len(of) > 1)} {', '.join(of)}", why, "", "", ""] for why, of in others.items()]
+                # Whatever else it lacks, what was run of it stands for the claim.
+                verdicts = [one.verdict for one in comparisons]
+                others[UNDECIDED if UNDECIDED in verdicts else verdicts[0]].append(str(number))
+        if others:
+            open_ones = "; ".join(f"{why}: {', '.join(numbers)}" for why, numbers in others.items())
+            own.append(["claims without a verdict", open_ones, "", "", ""])
         rows += [[f"[{title_of(page)}]({page}.md)", *(in_markdown(cell, cell=True) for cell in one)] for one in own]
     headings = ["paper", "claim", "verdict", "here [the paper]", "seeds", "scored on"]
     return "\n".join(f"| {' | '.join(line)} |" for line in (headings, ["---"] * len(headings), *rows))
