@@ -122,6 +122,11 @@ BESIDE = (
     ("attention-rnn-exact.png", "rnn-attention", "rnn-latent"),
 )
 
+CURVES = {
+    "curves.png": ("transformer", *(f"transformer-latent{form}" for form in ("-top-6", "-top-6-selected", ""))),
+    "curves-rnn.png": tuple(RNNS),
+}
+
 LANGUAGES = {"de": "German", "en": "English", "zh": "Chinese"}
 
 
@@ -405,6 +410,7 @@ RECIPE = Recipe(
     ),
     published={"truecase": "both"},
     pictures={
+        **{file: f"curves --over-seeds {' '.join(names)}" for file, names in CURVES.items()},
         **{
             file: f"attention {one} '{{sentence}}' --target '{{translation}}' --beside {other} --subwords"
             for file, one, other in BESIDE
@@ -418,6 +424,8 @@ RECIPE = Recipe(
     "better.",
     findings=FINDINGS,
     captions={
+        "curves.png": "Validation loss over training steps",
+        "curves-rnn.png": "The same of the RNNs",
         "attention.png": "The attention of a sentence in the Transformer and in the latent model",
         "attention-rnn.png": "The same in the RNN and in its latent model",
         "attention-exact.png": "The attention of a sentence in the Transformer and in the latent model with the exact "
