@@ -440,6 +440,17 @@ class Runs:
         return None
 
 
+def interval_text(comparison: TrainingComparison, digits: int) -> str:
+    """Return the confidence interval of 95 % of a difference, as it is printed."""
+    return " to ".join(_signed(end, digits) for end in comparison.interval())
+
+
+def _signed(number, digits):
+    """A number with its sign, and as many digits as that takes, at most two more: an end at 0 decides."""
+    digits = next((some for some in (digits, digits + 1) if round(number, some)), digits + 2)
+    return f"{number:+.{digits}f}"
+
+
 def _alike(folders):
     """Those of a system's runs that differ from the first one in their seed alone, and were scored like it."""
     first, kept, seeds = None, {}, {}

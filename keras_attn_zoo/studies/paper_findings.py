@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from keras_attn_zoo.evaluation.training_comparison import TrainingComparison
 from keras_attn_zoo.runs.run_folder import WITH_TOP_K
 from keras_attn_zoo.studies.measures import measure
-from keras_attn_zoo.studies.paper_cells import NOT_MEASURED, NOT_RUN, Runs, Value
+from keras_attn_zoo.studies.paper_cells import NOT_MEASURED, NOT_RUN, Runs, Value, interval_text
 from keras_attn_zoo.studies.paper_files import MOST_DIGITS, about_texts
 from keras_attn_zoo.studies.paper_tables import BETTER, DECIMALS, LEVEL, WORSE, Cell, Contrast, Finding, cells_of
 from keras_attn_zoo.studies.tabular import Table
@@ -123,7 +123,7 @@ def _compared(runs, finding, contrast, pair):
     lacks = value.lacks or value.remark
     if value.comparison is not None:
         low, high = value.comparison.interval()
-        interval = " to ".join(_signed(end, wanted.digits) for end in (low, high))
+        interval = interval_text(value.comparison, wanted.digits)
         detectable = f"{value.comparison.detectable:.{wanted.digits}f}{wanted.unit}"
         better = wanted.sign * value.comparison.difference > 0
         if found == UNDECIDED and not low <= 0 <= high and (BETTER if better else WORSE) in finding.expected:
@@ -231,12 +231,6 @@ def _figure(runs: Runs, wanted: Cell) -> str:
         if alike and cell.figure and runs.pairs_of(cell) == runs.pairs_of(wanted):
             return cell.figure
     return ""
-
-
-def _signed(number, digits):
-    """A number with its sign, and as many digits as that takes, at most two more: an end at 0 decides."""
-    digits = next((some for some in (digits, digits + 1) if round(number, some)), digits + 2)
-    return f"{number:+.{digits}f}"
 
 
 def _difference(one, other, digits, unit):

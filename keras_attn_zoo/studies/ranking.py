@@ -10,7 +10,7 @@ from keras_attn_zoo.evaluation.training_comparison import TrainingComparison, ho
 from keras_attn_zoo.runs.run_folder import RunFolder
 from keras_attn_zoo.runs.search_state import state_numbers
 from keras_attn_zoo.studies.measures import large, measure, note_of
-from keras_attn_zoo.studies.paper_cells import Runs, Value
+from keras_attn_zoo.studies.paper_cells import Runs, Value, interval_text
 from keras_attn_zoo.studies.paper_tables import Cell, Ranking
 from keras_attn_zoo.studies.table import EMPTY
 from keras_attn_zoo.studies.tabular import Table
@@ -103,7 +103,9 @@ def _shown(one):
 def _difference(one):
     if one.value is None or one.value.difference is None:
         return EMPTY
-    return f"{one.value.difference:+z.{measure(one.cell.measure).digits}f}"
+    digits = measure(one.cell.measure).digits
+    interval = "" if one.comparison is None else f" ({interval_text(one.comparison, digits)})"
+    return f"{one.value.difference:+z.{digits}f}{interval}"
 
 
 def _notes(table: Ranking, rows: Sequence[Sequence[Ranked]], runs: Runs, settings: Sequence[str]) -> Iterator[str]:
@@ -121,7 +123,10 @@ def _notes(table: Ranking, rows: Sequence[Sequence[Ranked]], runs: Runs, setting
     if of_first := [row[0].comparison for row in rows if row[0].comparison is not None]:
         baselines = _joined(one.against.entry for row in rows for one in row if one.against is not None)
         smallest = statistics.median(one.detectable_at(0.05 / tests) for one in of_first)
-        yield f"difference: from the baseline of the same body, {baselines}"
+        yield (
+            f"difference: from the baseline of the same body, {baselines}; in parentheses its interval of 95 %, which "
+            "counts seeds and sentences"
+        )
         yield (
             "*, **: differs from it, p < 0.05, p < 0.01, by a test that counts seeds and sentences, corrected by "
             f"Holm's method for the {tests} comparisons of the table, which find a difference in "
