@@ -380,7 +380,7 @@ def test_the_league_has_a_page_of_its_runs_and_no_findings(writer, tmp_path, mon
     page = (pages / "league.md").read_text("utf-8")
     rows = [row[:4] for row in table_rows(page.partition("\n- ")[0])[1:]]
     assert rows == [
-        ["`rotary`", "60.0 ± 0.1**", "+30.0", "60.0 ± 0.1**"],
+        ["`rotary`", "60.0 ± 0.1**", "+30.0 (+29.8 to +30.2)", "60.0 ± 0.1**"],
         ["`transformer`", "30.0 ± 0.1", "–", "30.0 ± 0.1"],
     ]
     keeper.keep("league", out)
