@@ -6,7 +6,6 @@ from keras import ops
 
 from keras_attn_zoo.layers.base.checks import check_positive, is_integer
 from keras_attn_zoo.layers.base.dot_product_attention import DotProductAttention
-from keras_attn_zoo.layers.base.positions import POSITIONS, RelativePositions
 from keras_attn_zoo.layers.base.self_attention_steps import ProjectionsSeen
 from keras_attn_zoo.layers.registry import attention
 from keras_attn_zoo.support.types import Tensor, TensorTree
@@ -47,8 +46,7 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
     "position": (batch,)}`, where a new position takes the place of the oldest.
 
     Raises:
-        ValueError: sizes that are not positive integers; a negative number of sinks; positions other than rotary; a
-            value that is not the query.
+        ValueError: sizes that are not positive integers; a negative number of sinks; a value that is not the query.
 
     Example:
         >>> layer = SlidingWindowAttention(num_heads=2, key_dim=4, window=2, sinks=1)
@@ -71,11 +69,6 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
                 f"{type(self).__name__}: `sinks` must be an integer of at least 0. Received: sinks={sinks!r}."
             )
         self.sinks = int(sinks)
-        if self.positions is not None and POSITIONS[self.positions].bias is not RelativePositions.bias:
-            raise ValueError(
-                f"{type(self).__name__}: a window keeps no distances to add to energies: choose rotary positions. "
-                f"Received: positions={self.positions!r}."
-            )
 
     def _is_near(self, targets, sources):
         """Whether sources are within the window, or sinks."""
@@ -127,6 +120,8 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
             ops.repeat(memory[part], self.num_heads // self.num_key_value_heads, axis=1) for part in ("key", "value")
         )
         energies = ops.matmul(queries, ops.swapaxes(nearby(keys), -1, -2))
+        if (bias := self._bias_of_blocks(queries, count, 2 if causal else 3)) is not None:
+            energies = ops.cast(energies, "float32") + bias
         positions = ops.arange(length, dtype="int32")[None, None]
         targets, sources = blocks(positions)[..., None], nearby(positions)[..., None, :]
         # A sink is a source of its own, beside the window, and none inside it.
@@ -145,6 +140,30 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
         contexts = positionwise(ops.matmul(weights, nearby(values)))
         return self.merge(contexts, positionwise(ops.any(mask, axis=-1, keepdims=True)))
 
+    def _bias_of_blocks(self, queries, count, beside):
+        """What positions add to the energies of `count` blocks with `beside` blocks of keys and the sinks; or None.
+
+        The distances to the blocks of keys are the same for all blocks of queries.
+        """
+        if self.positions is None:
+            return None
+        size, width = queries.shape[3:]
+        alone = ops.reshape(ops.transpose(queries, (0, 2, 1, 3, 4)), (-1, self.num_heads, size, width))
+        places = ops.arange(size, dtype="int32")
+        near = self.relative_positions.bias(alone, places + size, ops.arange(beside * size, dtype="int32"))
+        if near is None:
+            return None
+        if near.shape[0] != 1:
+            near = ops.reshape(near, (-1, count, self.num_heads, size, beside * size))
+        else:
+            near = near[:, None]
+        near = ops.transpose(near, (0, 2, 1, 3, 4))
+        joined = ops.reshape(queries, (*ops.shape(queries)[:2], count * size, width))
+        numbers = ops.arange(count * size, dtype="int32"), ops.arange(self.sinks, dtype="int32")
+        far = self.relative_positions.bias(joined, *numbers)
+        far = ops.reshape(far, (*ops.shape(far)[:2], count, size, self.sinks))
+        return ops.concatenate([ops.broadcast_to(near, (*ops.shape(far)[:4], beside * size)), far], axis=-1)
+
     # The step.
 
     def room(self, max_length: int) -> int:
@@ -158,6 +177,14 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
     def keep(self, past: Tensor, projected: Tensor, index: int | Tensor) -> Tensor:
         """Write a position in the place of the oldest."""
         return super().keep(past, projected, self._place(index))
+
+    def _source_positions(self, memory):
+        """The positions in all places of a step: in each of the window's the latest that belongs there."""
+        if "index" not in memory:
+            return super()._source_positions(memory)
+        places = ops.arange(self.sinks + self.window, dtype="int32")
+        turns = (ops.cast(memory["index"], "int32") - places) // self.window
+        return ops.where(places < self.sinks, places, places + turns * self.window)
 
     def mask_of_step(self, memory: TensorTree, position: Tensor) -> Tensor | None:
         """Return which places are taken."""

@@ -75,7 +75,6 @@ REFUSED = {
         ({"sinks": -1}, "`sinks` must be an integer of at least 0. Received: sinks=-1"),
         ({"sinks": 1.5}, "`sinks` must be an integer of at least 0. Received: sinks=1.5"),
         ({"sliding_window": 2}, "`sliding_window` .* give the window as `window`. Received: sliding_window=2"),
-        ({"positions": "alibi"}, "a window keeps no distances .* choose rotary positions. Received: positions='alibi'"),
     ],
     GaussianAttention: [
         ({"sigma": -1.0}, "`sigma` must be a positive number. Received: sigma=-1.0"),

@@ -6,12 +6,20 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn_zoo.layers import ATTENTIONS, AttentionLayer, SlidingWindowAttention, get_attention
+from keras_attn_zoo.layers import (
+    ATTENTIONS,
+    AttentionLayer,
+    MultiHeadAttention,
+    SlidingWindowAttention,
+    get_attention,
+)
 from keras_attn_zoo.layers.base.matrix_recurrence import CHUNK
 from keras_attn_zoo.layers.base.matrix_state import MatrixStateAttention
+from keras_attn_zoo.layers.base.positions import POSITIONS
 from tests.layers.calls import BACKEND, compiled, value_and_gradients
 from tests.layers.cases import BATCH, CASES, numbers, weights_of
 from tests.layers.test_memory import bytes_of_gradient
+from tests.weights import fill_weights
 
 # More than two chunks.
 LENGTH = 2 * CHUNK + 5
@@ -105,11 +113,25 @@ def test_a_window_is_all_that_steps_keep():
     assert state["key"].shape == state["value"].shape == (3, 2, 7, 4)
 
 
-@pytest.mark.parametrize("options", [{"positions": "rotary"}, {"num_key_value_heads": 2}, {"query_key_norm": True}])
-def test_a_window_of_what_dot_products_take(options):
-    """Blocks and steps give what the weights of all pairs give."""
-    layer = SlidingWindowAttention(4, 6, window=3, sinks=1, **options)
+@pytest.mark.parametrize("sinks", [1, 0])
+@pytest.mark.parametrize(
+    "options", [*({"positions": kind} for kind in POSITIONS), {"num_key_value_heads": 2}, {"query_key_norm": True}]
+)
+def test_a_window_of_what_dot_products_take(options, sinks):
+    """Blocks and steps give what the weights of all pairs give, which for positions is multi-head attention's."""
+    layer = SlidingWindowAttention(4, 6, window=3, sinks=sinks, **options)
     x = numbers("options", BATCH, 11, 8)
+    layer.build(x.shape)
+    fill_weights(layer)
+    near = np.abs(np.subtract.outer(range(11), range(11))) < 3
+    near[:, :sinks] = True
+    base = MultiHeadAttention(4, 6, **options)
+    base.build(x.shape, x.shape)
+    base.set_weights(layer.get_weights())
+    for causal in (True, False):
+        wanted = base(x, attention_mask=np.broadcast_to(near, (BATCH, 11, 11)), use_causal_mask=causal)
+        found = layer(x, use_causal_mask=causal)
+        np.testing.assert_allclose(*map(ops.convert_to_numpy, (found, wanted)), atol=1e-5)
     whole, _ = layer(x, use_causal_mask=True, return_attention_scores=True)
     np.testing.assert_allclose(*map(ops.convert_to_numpy, (layer(x, use_causal_mask=True), whole)), atol=1e-5)
     memory = layer.prepare(max_length=11)

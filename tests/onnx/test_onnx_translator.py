@@ -77,9 +77,9 @@ def mixed(given):
     return conditioned(tiny.transformer(max_length=LENGTH, **given), length=LENGTH, seed=5)
 
 
-def of_positions():
+def of_positions(**attention):
     """Self-attention with each kind of positions."""
-    kinds = [{"attention": "multi_head", "positions": kind} for kind in POSITIONS]
+    kinds = [{**attention, "positions": kind} for kind in POSITIONS]
     sizes = {"encoder_layers": len(kinds), "decoder_layers": len(kinds)}
     return mixed({**sizes, "encoder_attention": kinds, "decoder_attention": kinds})
 
@@ -94,7 +94,8 @@ TRANSLATORS = {
     "ensemble": lambda: Translator.ensemble([tiny.translator(seed=3), tiny.translator(seed=4)]),
     # Between them, every mechanism in every place.
     **{name: functools.partial(mixed, given) for name, given in tiny.EVERY_MECHANISM.items()},
-    "positions": of_positions,
+    "positions": functools.partial(of_positions, attention="multi_head"),
+    "positions in a window": functools.partial(of_positions, attention="sliding_window", window=3, sinks=1),
     **{name: functools.partial(named, name) for name in SYSTEMS},
 }
 # An export takes half a minute. By day, that in int8 compares an RNN with Keras before it rounds.
