@@ -1,6 +1,7 @@
 """`attn-zoo plot trade-off`: a score of runs over the time of a translation and the state of a search."""
 
 import argparse
+import logging
 import statistics
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,17 @@ from keras_attn_zoo.runs.tasks import METRICS, first_heading
 from keras_attn_zoo.runs.timing_data import BESIDE_OTHER_WORK, timed_together, translation_seconds
 from keras_attn_zoo.support.errors import UserError
 
+_LOG = logging.getLogger(__name__)
+
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders, timed in one pass")
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        type=Path,
+        metavar="RUN",
+        help="run folders, timed in one pass; those without times are left out",
+    )
     parser.add_argument(
         "--key", choices=METRICS, help="score (default: the first of the runs' task, BLEU for translation)"
     )
@@ -32,10 +41,14 @@ def _draw(options: argparse.Namespace) -> None:
     groups = seeds_of(runs, options.runs).values() if options.over_seeds else [[title] for title in runs]
     points: dict[str, tuple[float, float, float]] = {}
     timings: list[dict[str, Any]] = []
+    untimed = []
     for titles_of in groups:
         of_seeds = [runs[title] for title in titles_of]
         timing = next((found for one in of_seeds if (found := one.read_timing()) is not None), None)
-        if timing is None or not timed_together([timing, *timings]):
+        if timing is None:
+            untimed.append(titles_of[0])
+            continue
+        if not timed_together([timing, *timings]):
             raise UserError(
                 f"{titles_of[0]} was not timed together with the others: `attn-zoo time` times them in turn."
             )
@@ -45,6 +58,10 @@ def _draw(options: argparse.Namespace) -> None:
         # The values of its settings are no part of a system's name.
         title = titles_of[0] if system.name in points else system.name
         points[title] = translation_seconds(timing), score, state_numbers(system, STATE_LENGTH)
+    if not points:
+        raise UserError(f"{', '.join(untimed)}: not timed; give the runs to `attn-zoo time`, which takes them in turn.")
+    if untimed:
+        _LOG.warning("left out, as `attn-zoo time` has not timed them: %s", ", ".join(untimed))
     beside = f" ({BESIDE_OTHER_WORK})" if any(one["beside_other_work"] for one in timings) else ""
     xlabel = f"seconds to translate the test text{beside}; area: state of a search"
     plot_bubbles(points, options.output, xlabel, key)

@@ -166,7 +166,10 @@ def test_a_trade_off_has_scores_times_and_states(attn_zoo, refused, tmp_path, mo
     points, _, xlabel, ylabel = seen.pop()
     assert points == {"a": (pytest.approx(7.0), 31.0, 7), "b": (pytest.approx(7.0), 20.0, 7)}
     assert (xlabel, ylabel) == ("seconds to translate the test text; area: state of a search", "BLEU")
-    refused("a-seed=2 was not timed together with the others", *line, *folders)
+    status, _, error = attn_zoo(*line, *folders)
+    assert status == 0 and "left out, as `attn-zoo time` has not timed them: a-seed=2" in error
+    assert list(seen.pop()[0]) == ["a", "b"]
+    refused("a-seed=2: not timed; give the runs to `attn-zoo time`", *line, folders[1])
     refused("has no chrF: evaluate it first", *line, *folders[::2], "--key", "chrF")
     make_timing(run, started="2026-01-02T00:00:00+00:00")
     refused("b was not timed together with the others: `attn-zoo time` times them in turn", *line, *folders[::2])
