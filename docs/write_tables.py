@@ -14,6 +14,7 @@ from keras_attn_zoo.layers import ATTENTIONS, AttentionLayer, get_attention
 from keras_attn_zoo.layers.base.headed_attention import HeadedAttention
 from keras_attn_zoo.layers.base.positions import POSITIONS
 from keras_attn_zoo.site.citations import cited_papers, named_paper
+from keras_attn_zoo.site.gallery import Exhibit
 from keras_attn_zoo.support.files import write_text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,13 +51,14 @@ def names():
 
 
 def cost():
-    """The table of costs: a row for the names of a layer that cost the same."""
-    yield ["layer", "name", "year", "sequential", "training", "step", "state"]
+    """The table of families and costs: a row for the names of a layer that cost the same."""
+    yield ["layer", "name", "year", "family", "sequential", "training", "step", "state"]
     for layer, entries in mechanisms():
+        family = Exhibit(layer, entries, presets={}).family
         alike = itertools.groupby(entries, lambda name, entries=entries: (entries[name].year, entries[name].cost))
         for (year, spent), names in alike:
             shown = ", ".join(f"`{name}`" for name in names)
-            yield [f"`{layer.__name__}`", shown, str(year), *(spent or ["–"] * 4)]
+            yield [f"`{layer.__name__}`", shown, str(year), family, *(spent or ["–"] * 4)]
 
 
 def arguments():
