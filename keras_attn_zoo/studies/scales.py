@@ -1,6 +1,7 @@
 """Scales of a comparison: the same systems in minutes, in hours, or as published."""
 
 import dataclasses
+import statistics
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -93,6 +94,16 @@ def _share(own, system, others):
     return (own(system) or highest) / highest if highest else 1
 
 
+# Sizes that a paper may vary.
+_WIDTHS = ("width", "ffn_dim", "embedding_dim", "hidden_dim")
+
+
+def _width(name, system, scale, others):
+    """A size at a scale: as much larger than the scale's as it is than the most common one, at most its own."""
+    own, usual = system.sizes[name], statistics.mode(one.sizes[name] for one in (*others, system) if name in one.sizes)
+    return min(own, round(scale.settings[name] * own / usual))
+
+
 def scaled(
     system: System, scale: Scale, published: Mapping[str, Any] | None = None, others: Iterable[System] = ()
 ) -> System:
@@ -103,7 +114,8 @@ def scaled(
         scale: the scale.
         published: settings of the paper's own training, for the scale "paper".
         others: systems that it is compared with: those whose attention is read from different layers are equally deep;
-            of a scale's learning rate and batch size, each gets its share of the highest among them.
+            of a scale's learning rate and batch size, each gets its share of the highest among them; its widths
+            are as much larger than a scale's as they are than the most common ones, and never larger than its own.
 
     Example:
         >>> scaled(System("a", {"hidden_dim": 1024, "encoder_layers": 6}), SCALES["small"]).sizes["encoder_layers"]
@@ -119,6 +131,7 @@ def scaled(
     settings |= {
         name: type(settings[name])(settings[name] * share) for name, share in shares.items() if name in settings
     }
+    settings |= {name: _width(name, system, scale, others) for name in _WIDTHS if name in sizes}
     if scale.layers is not None:
         needed = max(map(attended_layers, (system, *others))) if attended_layers(system) else 0
         layers = {

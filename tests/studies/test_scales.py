@@ -62,7 +62,7 @@ def test_systems_stay_what_they_are_at_every_scale(path):
             assert {key: system.sizes[key] for key in kept} == {key: own.system.sizes[key] for key in kept}
             sizes[scale, name] = outline(system, 100, 100).parameters
     for name in known.entries:
-        assert sizes["smoke", name] < sizes["small", name] < sizes["paper", name]
+        assert sizes["smoke", name] < sizes["small", name] <= sizes["paper", name]
         assert known.at_scale("paper").entries[name].system.backbone == known.entries[name].system.backbone
     assert {entry.system.training.budget for entry in known.at_scale("small").entries.values()} == {"10000steps"}
 
@@ -85,7 +85,7 @@ def test_systems_whose_attention_is_read_from_different_layers_are_equally_deep(
 
 
 def test_experiments_differ_at_every_scale_as_in_the_paper():
-    """Hiemsch's: rates of 1e-4 and 5e-4 beside 1e-3, batches of 128 and 256, teacher forcing of 0.8 and 0.5."""
+    """Hiemsch's: rates of 1e-4 and 5e-4 beside 1e-3, batches of 128 and 256, teacher forcing of 0.8 and 0.5; sizes."""
     for scale in SCALES:
         systems = [
             recipe(RECIPES[0].with_stem("hiemsch2023")).at_scale(scale).entries[f"experiment-{i}"].system
@@ -96,6 +96,14 @@ def test_experiments_differ_at_every_scale_as_in_the_paper():
         batches = [one.data.sentences_per_batch for one in systems]
         assert [batch / batches[0] for batch in batches] == [1, 2, 1, 1]
         assert [one.training.teacher_forcing for one in systems] == [0.8, 0.8, 0.5, 0.5]
+        varied = [
+            recipe(RECIPES[0].with_stem("hiemsch2023")).at_scale(scale).entries[name].system.sizes
+            for name in ("experiment-4", "smaller-states", "larger-states", "larger-embeddings")
+        ]
+        base = varied[0]
+        assert [one["hidden_dim"] / base["hidden_dim"] for one in varied] == [1, 0.5, 2, 1]
+        wider = round(base["embedding_dim"] * 620 / 256)
+        assert [one["embedding_dim"] for one in varied] == [base["embedding_dim"]] * 3 + [wider]
     smoke = recipe(RECIPES[0].with_stem("hiemsch2023")).at_scale("smoke").entries
     assert smoke["bahdanau-plain"].system.training.learning_rate == SCALES["smoke"].settings["learning_rate"]
 
@@ -116,7 +124,7 @@ def test_every_system_of_every_paper_runs_at_the_scale_smoke(path, count, tmp_pa
     # One sentence's attention of each run in place of three.
     monkeypatch.setattr(finished_run, "draw_run", functools.partial(finished_run.draw_run, count=1))
     known = recipe(path)
-    names = list(known.entries)[:count]
+    names = list(known.smoke or known.entries)[:count]
     line = ["--scale", "smoke", "--out", str(tmp_path), *(["--systems", *names] if count else [])]
     assert run_recipe(known, "A recipe.", line) == 0
     table = capsys.readouterr().out
