@@ -101,11 +101,12 @@ def _draw_entropy(options: argparse.Namespace) -> None:
 
     curves, deviations = {}, {}
     for (system, place), of_seeds in _by_system(options).items():
-        label, layers = f"{system}, {place}", list(range(1, len(of_seeds[0].entropy) + 1))
-        found = [(layers, one.entropy.tolist()) for one in of_seeds]
-        curves[label] = found[0]
+        label = f"{system}, {place}"
+        found = [(list(range(1, len(one.entropy) + 1)), one.entropy.tolist()) for one in of_seeds]
+        layers, values = found[0]
         if len(found) > 1:
-            *curves[label], deviations[label] = mean_curve(found)
+            layers, values, deviations[label] = mean_curve(found)
+        curves[label] = layers, values
     ticks = {float(layer): layer for layer in range(1, max(len(values) for _, values in curves.values()) + 1)}
     ylabel = "attention entropy in nats" + (OVER_SEEDS if deviations else "")
     plot_curves(curves, options.output, ylabel, xlabel="layer", ticks=ticks, deviations=deviations)
