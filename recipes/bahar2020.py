@@ -127,6 +127,9 @@ CURVES = {
     "curves-rnn.png": tuple(RNNS),
 }
 
+# The others differ from these in the layer that is read, or in how many positions are summed over.
+SMOKE = (*CURVES["curves.png"], "all-layers", "one-head", "rnn-attention", "rnn-latent-top-6", "rnn-latent")
+
 LANGUAGES = {"de": "German", "en": "English", "zh": "Chinese"}
 
 
@@ -408,6 +411,7 @@ RECIPE = Recipe(
         "rnn-latent-top-6",
         "rnn-latent",
     ),
+    smoke=SMOKE,
     published={"truecase": "both"},
     pictures={
         **{file: f"curves --over-seeds {' '.join(names)}" for file, names in CURVES.items()},
