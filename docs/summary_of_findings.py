@@ -43,6 +43,7 @@ def table(pages):
 
     A claim with a verdict has a row. Those of a page without one share a row, by their numbers.
     """
+    from keras_attn_zoo.studies.paper_cells import NOT_MEASURED, NOT_RUN
     from keras_attn_zoo.studies.paper_findings import UNDECIDED, is_decided
     from keras_attn_zoo.support.escapes import in_markdown
 
@@ -55,8 +56,8 @@ def table(pages):
                 own.append(row(f"{number}. {claim['claim']}", comparisons))
             else:
                 # Whatever else it lacks, what was run of it stands for the claim.
-                verdicts = [one.verdict for one in comparisons]
-                others[UNDECIDED if UNDECIDED in verdicts else verdicts[0]].append(str(number))
+                verdicts = {one.verdict for one in comparisons}
+                others[next(one for one in (UNDECIDED, NOT_MEASURED, NOT_RUN) if one in verdicts)].append(str(number))
         if others:
             open_ones = "; ".join(f"{why}: {', '.join(numbers)}" for why, numbers in others.items())
             own.append(["claims without a verdict", open_ones, "", "", ""])

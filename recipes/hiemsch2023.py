@@ -3,9 +3,10 @@
 A bidirectional GRU encoder, a GRU decoder, Bahdanau's attention, German to English. The paper's experiments 1 to 4
 differ in learning rate, batch size and teacher forcing; its ablation is experiment 4 with uniform attention. The
 remaining systems try what the paper's discussion proposes: dropout, maxout readout, beam search and a decaying learning
-rate together; and one at a time a teacher forcing ratio that falls, words, and other sizes, which `--set` must leave
-alone. What the paper reports of its experiments and its best translations are written to `tables.md` in `--out`, its
-curves and the attention of two of these translations to pictures.
+rate together; and one at a time a teacher forcing ratio that falls, in as many steps as `--set teacher_forcing_steps`
+says, words, and other sizes: a size that `--set` names is that of all systems. What the paper reports of its
+experiments and its best translations are written to `tables.md` in `--out`, its curves and the attention of two of
+these translations to pictures.
 
 Examples:
   python recipes/hiemsch2023.py --train train.de train.en --out runs/hiemsch
@@ -117,7 +118,8 @@ ENTRIES = {
     "uniform-plain": Entry(extended("uniform-plain", "uniform", dropout=0.0), baseline="bahdanau-plain"),
     "uniform-dropout": Entry(extended("uniform-dropout", "uniform"), baseline="bahdanau-dropout"),
 }
-# What Experiment 4 is tried with besides. The falling ratio is 0.5 on average, as that of Experiment 4.
+# What Experiment 4 is tried with besides. Where the ratio falls during all of the training, its mean is that of
+# Experiment 4: 40,000 steps are six epochs of the paper's text.
 FALLING = {"teacher_forcing": 1.0, "teacher_forcing_end": 0.0, "teacher_forcing_steps": 40000}
 PROPOSED = {
     "falling-ratio": ("Teacher forcing ratio that falls from 1 to 0", FALLING),

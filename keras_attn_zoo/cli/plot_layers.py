@@ -41,7 +41,7 @@ def _add_arguments(parser: Parser) -> None:
 
 def _add_with_seeds(parser: Parser) -> None:
     _add_arguments(parser)
-    add_over_seeds(parser, "their mean, and bars of the sample standard deviation of entropies")
+    add_over_seeds(parser, "their mean; that of entropies with bars of the sample standard deviation")
 
 
 def _add_weights(parser: Parser) -> None:
@@ -136,12 +136,13 @@ def _draw_divergence(options: argparse.Namespace) -> None:
     from keras_attn_zoo.viewing.figures import plot_grids
 
     rows: dict[str, list] = {}
-    for (system, place), of_seeds in _by_system(options).items():
+    found = _by_system(options)
+    for (system, place), of_seeds in found.items():
         matrices = [one.divergence for one in of_seeds]
         if len(matrices[0]) < 2:
             raise UserError(f"{system} has one layer of {place} attention: divergence is between two or more.")
         rows.setdefault(system, []).append((f"{system}, {place}", sum(matrices) / len(matrices)))
-    quantity = "Jensen-Shannon divergence in nats" + (", mean over seeds" if options.over_seeds else "")
+    quantity = "Jensen-Shannon divergence in nats" + (", mean over seeds" if max(map(len, found.values())) > 1 else "")
     plot_grids(list(rows.values()), options.output, "layer", "layer", quantity, low_is_dark=True)
 
 

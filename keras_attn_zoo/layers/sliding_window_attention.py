@@ -46,7 +46,7 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
     "position": (batch,)}`, where a new position takes the place of the oldest.
 
     Raises:
-        ValueError: sizes that are not positive integers; a negative number of sinks; a value that is not the query.
+        ValueError: sizes that are not positive integers; a negative number of sinks; a value other than the query.
 
     Example:
         >>> layer = SlidingWindowAttention(num_heads=2, key_dim=4, window=2, sinks=1)
@@ -55,7 +55,8 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
     Source: Beltagy, section 3 (the window); Xiao, section 3 (the sinks).
 
     Differences from the papers: no dilation. Where Beltagy's global positions also attend to all others, sinks are
-    attended to alone, as Xiao's, which are also given new position numbers there.
+    attended to alone, as Xiao's, which are also given new position numbers there: with `positions`, a sink is as far away
+    here as it is in the sentence.
     """
 
     attends_to = "itself"

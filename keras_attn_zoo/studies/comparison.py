@@ -176,10 +176,11 @@ class Recipe:
         if scale is None:
             return self
         systems = [entry.system for entry in self.entries.values()]
-        entries = {
-            name: dataclasses.replace(entry, system=scaled(entry.system, SCALES[scale], self.published, systems))
-            for name, entry in self.entries.items()
-        }
+        entries = {}
+        for name, entry in self.entries.items():
+            baseline = self.entries[entry.baseline].system if entry.baseline in self.entries else None
+            own = scaled(entry.system, SCALES[scale], self.published, systems, baseline)
+            entries[name] = dataclasses.replace(entry, system=own)
         # How fast tiny systems are says nothing, and takes longer than training them; classes of length are too small.
         left_out = ("speed ", "trade-off ", "by-length ") if scale == "smoke" else ()
         pictures = {file: line for file, line in self.pictures.items() if not line.startswith(left_out)}

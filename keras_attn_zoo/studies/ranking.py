@@ -125,7 +125,7 @@ def _notes(table: Ranking, rows: Sequence[Sequence[Ranked]], runs: Runs, setting
         smallest = statistics.median(one.detectable_at(0.05 / tests) for one in of_first)
         yield (
             f"difference: from the baseline of the same body, {baselines}; in parentheses its interval of 95 %, which "
-            "counts seeds and sentences"
+            "counts seeds and sentences, and is not corrected"
         )
         yield (
             "*, **: differs from it, p < 0.05, p < 0.01, by a test that counts seeds and sentences, corrected by "

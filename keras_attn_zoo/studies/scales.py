@@ -1,7 +1,6 @@
 """Scales of a comparison: the same systems in minutes, in hours, or as published."""
 
 import dataclasses
-import statistics
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -94,18 +93,28 @@ def _share(own, system, others):
     return (own(system) or highest) / highest if highest else 1
 
 
-# Sizes that a paper may vary.
-_WIDTHS = ("width", "ffn_dim", "embedding_dim", "hidden_dim")
+# Sizes that a paper varies from one system to another.
+_VARIED = ("embedding_dim", "hidden_dim")
 
 
-def _width(name, system, scale, others):
-    """A size at a scale: as much larger than the scale's as it is than the most common one, at most its own."""
-    own, usual = system.sizes[name], statistics.mode(one.sizes[name] for one in (*others, system) if name in one.sizes)
-    return min(own, round(scale.settings[name] * own / usual))
+def _widths_at(scale, sizes, baseline):
+    """The widths of a system at a scale, and its heads: never more than its own."""
+    found = {}
+    for name in ("width", "ffn_dim", *_VARIED):
+        if name in sizes:
+            ratio = sizes[name] / baseline.get(name, sizes[name]) if name in _VARIED else 1
+            found[name] = min(sizes[name], round(scale.settings[name] * ratio))
+    # Heads divide the width that they were made for.
+    heads = {"num_heads": sizes["num_heads"]} if "width" in sizes and found["width"] == sizes["width"] else {}
+    return {**found, **heads}
 
 
 def scaled(
-    system: System, scale: Scale, published: Mapping[str, Any] | None = None, others: Iterable[System] = ()
+    system: System,
+    scale: Scale,
+    published: Mapping[str, Any] | None = None,
+    others: Iterable[System] = (),
+    baseline: System | None = None,
 ) -> System:
     """Return a system at a scale.
 
@@ -114,8 +123,8 @@ def scaled(
         scale: the scale.
         published: settings of the paper's own training, for the scale "paper".
         others: systems that it is compared with: those whose attention is read from different layers are equally deep;
-            of a scale's learning rate and batch size, each gets its share of the highest among them; its widths
-            are as much larger than a scale's as they are than the most common ones, and never larger than its own.
+            of a scale's learning rate and batch size, each gets its share of the highest among them.
+        baseline: the system that it is held against, of which its embeddings and states stay a multiple or a part.
 
     Example:
         >>> scaled(System("a", {"hidden_dim": 1024, "encoder_layers": 6}), SCALES["small"]).sizes["encoder_layers"]
@@ -131,7 +140,10 @@ def scaled(
     settings |= {
         name: type(settings[name])(settings[name] * share) for name, share in shares.items() if name in settings
     }
-    settings |= {name: _width(name, system, scale, others) for name in _WIDTHS if name in sizes}
+    settings |= _widths_at(scale, sizes, {} if baseline is None else baseline.sizes)
+    if system.training.teacher_forcing_end is not None:
+        # A ratio that falls does so during all of the training.
+        settings["teacher_forcing_steps"] = int(settings["budget"].removesuffix("steps"))
     if scale.layers is not None:
         needed = max(map(attended_layers, (system, *others))) if attended_layers(system) else 0
         layers = {

@@ -195,7 +195,7 @@ def test_pictures_of_layers(attn_zoo, refused, transformers, text_files, trained
 
 
 def test_entropy_and_divergence_over_seeds(attn_zoo, trained, any_preset, text_files, tmp_path, monkeypatch):
-    """Each seed counts once, however long its text is; a system with one seed stays as it is."""
+    """Those of a system are their mean; a system with one seed stays as it is."""
     system = RunFolder(trained).system()
     found = {}
     for name, own, entropy, divergence in (
