@@ -55,8 +55,8 @@ class SlidingWindowAttention(ProjectionsSeen, DotProductAttention):
     Source: Beltagy, section 3 (the window); Xiao, section 3 (the sinks).
 
     Differences from the papers: no dilation. Where Beltagy's global positions also attend to all others, sinks are
-    attended to alone, as Xiao's, which are also given new position numbers there: with `positions`, a sink is as far away
-    here as it is in the sentence.
+    attended to alone, as Xiao's, which are also given new position numbers there; here, with `positions`, a sink is as
+    far away as it is in the sentence.
     """
 
     attends_to = "itself"
