@@ -16,7 +16,8 @@ def peak_bytes(work: Callable[[], object]) -> int | None:
 
     Use it in a process of its own, before anything is timed: on a CPU, freed memory goes back to the system at once
     from then on, which takes time, and what lies free in the process already is not counted. JAX tells the peak of a
-    GPU since the process began.
+    GPU since the process began. TensorFlow counts by itself where it keeps freed memory, in pieces that may be larger
+    than what they hold: on GPUs, and on processors for which it has oneDNN's operations.
 
     Args:
         work: what to do; what it compiles and keeps the first time is not counted.
@@ -27,6 +28,8 @@ def peak_bytes(work: Callable[[], object]) -> int | None:
     """
     if "cpu" not in str(keras.ops.zeros((1,)).device).lower():
         return _DEVICES[keras.config.backend()](work)
+    if keras.config.backend() == "tensorflow" and _keeps_freed_memory():
+        return _tensorflow(work, "CPU:0")
     return _of_process(work) if platform.libc_ver()[0] == "glibc" else None
 
 
@@ -71,14 +74,25 @@ def _jax(work):
     return jax.devices()[0].memory_stats()["peak_bytes_in_use"] - before
 
 
-def _tensorflow(work):
-    import tensorflow as tf
+def _tensorflow(work, device="GPU:0"):
+    from tensorflow.config import experimental
 
     work()
-    tf.config.experimental.reset_memory_stats("GPU:0")
-    before = tf.config.experimental.get_memory_info("GPU:0")["current"]
+    experimental.reset_memory_stats(device)
+    before = experimental.get_memory_info(device)["current"]
     work()
-    return tf.config.experimental.get_memory_info("GPU:0")["peak"] - before
+    return experimental.get_memory_info(device)["peak"] - before
+
+
+def _keeps_freed_memory():
+    """Whether TensorFlow has an allocator with statistics on the CPU, as those have that keep freed memory."""
+    from tensorflow.config import experimental
+
+    try:
+        experimental.get_memory_info("CPU:0")
+    except ValueError:
+        return False
+    return True
 
 
 _DEVICES = {"torch": _torch, "jax": _jax, "tensorflow": _tensorflow}

@@ -106,7 +106,8 @@ class ReferenceTransformer:
         positions = arguments.get("positions", getattr(self, f"{place}_positions", None))
         if positions in ("rotary", "alibi"):
             attend = functools.partial(attend, positions=positions)
-        heads = REFERENCES[name].num_heads
+        own = REFERENCES[name]
+        heads = 1 if own.num_heads == 1 else self.num_heads * own.maps
         mask = np.repeat(mask[None], heads, axis=0)
         with normalizing_by(arguments.get("normalizer", "softmax")):
             return attend(self.under(path), query, value, value, mask, np.ones(len(value), dtype=bool))

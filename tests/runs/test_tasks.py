@@ -70,7 +70,7 @@ def test_a_run_is_scored_by_its_task_and_marks_what_differs(run, tmp_path):
     again = run.read_scores()["test"]["text"]
     assert (tuple(again["metrics"]), again["tokenize"], again["lowercase"]) == (task.metrics, "intl", True)
     better = RunFolder(shutil.copytree(run.path, tmp_path / "better"))
-    translate_as(better, references)
+    translate_as(better, references, bleu=100.0 if "bleu" in task.metrics else None)
     table = results_table(read_results([run.path, better.path], baselines={better.path: run.path}))
     row = dict(zip(table.headings, table.rows[1], strict=True))
     headings = [heading for heading, metric in METRICS.items() if metric in task.metrics]
@@ -218,17 +218,14 @@ def test_the_recipe_at_smoke(zeng, task, systems, tmp_path, monkeypatch, capsys)
     for one in results["runs"]:
         assert one["paper"] == entries[one["system"]].paper
         assert set(one["paper"]) < set(one["numbers"])
-        assert set(one["p_values"]) == (set() if one["system"] == "transformer" else set(one["paper"]) | extra(task))
+        # A smoke run shows no more than that it runs.
+        assert not one["p_values"]
     figures = entries["ran-all"].paper
     assert f"(paper: {next(iter(figures.values()))})" in output
     (table,) = json.loads((tmp_path / "tables.json").read_text(encoding="utf-8"))["tables"]
     cells = [cell for cell in table["cells"] if cell["system"] == "ran-all"]
     assert {cell["measure"]: cell["paper"] for cell in cells} == figures
     assert all(len(cell["values"]) == 1 and cell["p_value"] is None for cell in cells)
-
-
-def extra(task):
-    return {"ROUGE-Lsum"} if task == "summarization" else set()
 
 
 @pytest.mark.slow
