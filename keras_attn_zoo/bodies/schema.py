@@ -95,8 +95,8 @@ class BodyArguments:
     top_k: int = field(Whole, 6, "source positions in the top_k sum", least=1, most=MOST_TOKENS)
     top_k_gradient: str = field(
         Choice,
-        "straight_through",
-        "gradient of positions outside the top_k sum: that of the full sum, or with selected none",
+        "selected",
+        "gradient of positions outside the top_k sum: none, or with straight_through that of the full sum",
         choices=TOP_K_GRADIENTS,
     )
     max_jump: int | None = field(

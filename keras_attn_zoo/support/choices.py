@@ -12,7 +12,7 @@ OUTPUTS = ("softmax", "latent")
 # How the latent alignment is summed over in training, or what takes the place of the sum.
 MARGINALIZATIONS = ("exact", "top_k", "max", "hard")
 # Whether positions that are left out of that sum get a gradient.
-TOP_K_GRADIENTS = ("straight_through", "selected")
+TOP_K_GRADIENTS = ("selected", "straight_through")
 # Where the layer norm stands in a sublayer of a Transformer.
 NORMALIZATIONS = ("post", "pre")
 # What normalises there.

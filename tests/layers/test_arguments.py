@@ -95,7 +95,7 @@ REFUSED = {
             {"marginalization": "viterbi"},
             "`marginalization` must be one of exact, top_k, max, hard. Received: .*'viterbi'",
         ),
-        ({"top_k_gradient": "none"}, "`top_k_gradient` must be one of straight_through, selected. Received: .*'none'"),
+        ({"top_k_gradient": "none"}, "`top_k_gradient` must be one of selected, straight_through. Received: .*'none'"),
         ({"top_k": 0}, "`top_k` must be a positive integer. Received: top_k=0"),
         ({"width": 0}, "`width` must be a positive integer. Received: width=0"),
         ({"vocabulary_size": -1}, "`vocabulary_size` must be a positive integer"),

@@ -113,9 +113,14 @@ def test_a_window_is_all_that_steps_keep():
     assert state["key"].shape == state["value"].shape == (3, 2, 7, 4)
 
 
-@pytest.mark.parametrize("sinks", [1, 0])
 @pytest.mark.parametrize(
-    "options", [*({"positions": kind} for kind in POSITIONS), {"num_key_value_heads": 2}, {"query_key_norm": True}]
+    ("options", "sinks"),
+    [
+        *(({"positions": kind}, 1) for kind in POSITIONS),
+        ({"positions": "t5"}, 0),
+        ({"num_key_value_heads": 2}, 1),
+        ({"query_key_norm": True}, 1),
+    ],
 )
 def test_a_window_of_what_dot_products_take(options, sinks):
     """Blocks and steps give what the weights of all pairs give, which for positions is multi-head attention's."""
