@@ -47,7 +47,7 @@ How the paper is read:
 - The top-K sum is differentiated "by the straight-through estimator": forward, the sum over the K best; backward, the
   gradient of the full sum with respect to the weights: so do `transformer-latent-top-6-straight-through` and
   `rnn-latent-top-6-straight-through`. The layer that the authors released, RETURNN's `hmm_factorization`, takes the K
-  largest weights and gives the others no gradient: so do all others, since they learn better.
+  largest weights and gives the others no gradient: so do all others.
 - The alignment is the mean of the last layer's heads. Section 7.1 has that of each layer (`layer-1` to `layer-6`), and
   names all layers and one head without figures: `all-layers`, and `one-head` with the first head of the last layer,
   since those of a layer are symmetrical.

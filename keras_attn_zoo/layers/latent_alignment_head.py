@@ -49,8 +49,8 @@ class LatentAlignmentHead(Rematerialized):
             the largest p(j) p(e_i|j) alone; "hard" is trained on one sampled position, and otherwise exact.
         top_k: K; ignored by "exact".
         kernel_initializer: initialiser of P_e, P_s, P_h and W; may be a plain function.
-        top_k_gradient: what the p(j) get that "top_k" leaves out: "selected" no gradient; "straight_through" that of the
-            full sum, see below.
+        top_k_gradient: what the p(j) get that "top_k" leaves out: "selected" no gradient, "straight_through" that of
+            the full sum, see below.
         seed: seed of the samples of "hard"; by default a random one.
 
     Shapes: prior p(j) `(batch, target, source)`, embedded `(batch, target, embedding_dim)`, states
@@ -65,8 +65,8 @@ class LatentAlignmentHead(Rematerialized):
     the K alone. "straight_through" has it for every j, as if the sum were full, so that any position can come in. Where
     the K all but rule out a token that another position explains, it is huge, 10^12 where K is 1; it is cut off at
     e^46, some 10^20, before it leaves float32. "selected" has 0 for the others, which come in only as the attention
-    takes weight from the K. Either way, only the lexicons of the K are trained. In our trainings "selected" learned
-    much better: see the results of Bahar.
+    takes weight from the K. In our trainings, "straight_through" learned sooner on some texts, and ended no better on
+    any. Either way, only the lexicons of the K are trained.
 
     "max": log p(e_i) = max_j [log p(j) + log p(e_i|j)], which bounds the sum from below; only the best position is
     trained. "posterior" is that of the sum. The maxima of all tokens cost a pass over the vocabulary for each pair of
