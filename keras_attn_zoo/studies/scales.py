@@ -44,7 +44,7 @@ SCALES = {
             "tiny systems and 6 steps on a built-in corpus, to see that everything runs: scores and times mean nothing",
             {
                 **_widths(16, heads=2, ffn_dim=32),
-                **{"vocabulary_size": 150, "min_words": 1, "max_words": None, "max_tokens": 24, "bucket_count": 1},
+                **{"vocabulary_size": 120, "min_words": 1, "max_words": None, "max_tokens": 24, "bucket_count": 1},
                 **{"sentences_per_batch": 16, "tokens_per_batch": None, "beams": 2, "batch_size": 32},
                 **{"budget": "6steps", "validations_per_epoch": 2, "warmup_steps": 5, "learning_rate": 3e-3},
             },
