@@ -24,12 +24,14 @@ def recipe(path):
     return module.RECIPE
 
 
-def test_the_built_in_text_has_enough_subwords_for_chinese(tmp_path):
-    """Each side has a unigram model of its own."""
-    system = (
-        recipe(RECIPES[0].with_name("bahar2020.py")).for_pair("zh-en").at_scale("smoke").entries["transformer"].system
-    )
-    assert system.data.model_type == "unigram" and not system.data.joint
+@pytest.mark.parametrize(
+    ("path", "pair", "name", "model_type"),
+    [("bahar2020", "zh-en", "transformer", "unigram"), ("hiemsch2023", None, "words", "word")],
+)
+def test_the_built_in_text_has_enough_pieces_for_each_side(path, pair, name, model_type, tmp_path):
+    known = recipe(RECIPES[0].with_name(f"{path}.py"))
+    system = (known.for_pair(pair) if pair else known).at_scale("smoke").entries[name].system
+    assert system.data.model_type == model_type and not system.data.joint
     subwords = prepare_data(embedded_corpus(**SCALES["smoke"].corpus), system.data, tmp_path).subwords
     assert [one.vocabulary_size for one in subwords] == [system.data.vocabulary_size] * 2
 
