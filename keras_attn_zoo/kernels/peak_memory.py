@@ -16,8 +16,8 @@ def peak_bytes(work: Callable[[], object]) -> int | None:
 
     Use it in a process of its own, before anything is timed: on a CPU, freed memory goes back to the system at once
     from then on, which takes time, and what lies free in the process already is not counted. JAX tells the peak of a
-    GPU since the process began. TensorFlow counts by itself where it keeps freed memory, in pieces that may be larger
-    than what they hold: on GPUs, and on processors for which it has oneDNN's operations.
+    GPU since the process began. TensorFlow counts its own arrays where it keeps freed memory, in pieces that may
+    be larger than what they hold: on GPUs, and on processors for which it has oneDNN's operations.
 
     Args:
         work: what to do; what it compiles and keeps the first time is not counted.
